@@ -51,28 +51,35 @@ pub fn plans(chain: &Chain, most: usize) -> Vec<Stages> {
     plans
 }
 
-/// The reason why a chain must run on one core, or must not be measured.
-pub fn obstacle(chain: &Chain, most: usize) -> Option<String> {
+/// The reason why a chain must not be measured.
+pub fn unmeasurable(chain: &Chain) -> Option<String> {
     if native::any(chain) {
         let why = "it has native functions, which are not called for a measurement because they \
             may have effects outside";
         return Some(why.to_owned());
     }
-    if chain.workers > 1 {
-        return Some(format!("its {} workers already use several cores", chain.workers));
-    }
-    if most < 2 {
-        return Some("there is one core".to_owned());
-    }
+    let workers = chain.workers;
+    (workers > 1).then(|| format!("its {workers} workers already use several cores"))
+}
+
+/// The reason why a chain has no plan of several stages, if at most this number is allowed.
+pub fn undivided(chain: &Chain, most: usize) -> Option<String> {
     let plan = stages(chain, most);
     if plan.stages.len() > 1 {
         return None;
     }
-    let why: Vec<String> = plan.together.iter().map(|one| words::reason(chain, &one.why)).collect();
+    let mut why: Vec<String> =
+        plan.together.iter().map(|one| words::reason(chain, &one.why)).collect();
+    why.dedup();
     Some(match why.is_empty() {
-        true => "it is one stage".to_owned(),
+        true => "it has one function".to_owned(),
         false => format!("it is one stage: {}", why.join("; ")),
     })
+}
+
+/// The reason why a chain cannot be measured in stages, at most this number of them.
+pub fn obstacle(chain: &Chain, most: usize) -> Option<String> {
+    unmeasurable(chain).or_else(|| undivided(chain, most))
 }
 
 /// Measures a chain that has no [`obstacle`], and predicts it in up to this number of stages.
@@ -120,6 +127,9 @@ pub fn choice(chain: &Chain, goal: Goal, inputs: &[String]) -> Result<Choice, Fa
         why: format!("the chain runs on one core: {why}"),
         candidates: Vec::new(),
     };
+    if cores < 2 {
+        return Ok(fused("the machine has no other".to_owned()));
+    }
     if let Some(why) = obstacle(chain, cores) {
         return Ok(fused(why));
     }

@@ -49,59 +49,72 @@ pub struct Costs {
     pub functions: Vec<(String, Cost)>,
 }
 
+/// Functions that are one stage in every plan, their cost, and the share of packets that reach them.
+type Group = (Vec<u16>, Cost, f64);
+
 impl Costs {
-    /// Takes the costs that are named, and measures the others on the packets of captures or on
-    /// generated ones. With named costs, a stage and the chain cost as much as their functions.
+    /// Takes the costs that are named for functions (ns), and measures the others on the packets of
+    /// captures or on generated ones. `bytes` is the length of packets if all costs are named.
     pub fn find(
         chain: &Chain,
         plans: &[Stages],
-        named: &[FunctionCost],
+        named: &[Option<f64>],
         (inputs, bytes): (&[String], f64),
     ) -> Result<Self, Failure> {
-        let named = by_function(chain, named)?;
         let finest = stages(chain, usize::MAX);
-        let mut sample = match named.iter().all(Option::is_some) {
-            true => Sample { packets: Vec::new(), source: "no packets" },
-            false => sample(inputs, chain)?,
-        };
-        let measured = match sample.packets.is_empty() {
-            true if named.iter().any(Option::is_none) => {
-                return Err(Failure::input("there are no packets to measure with"));
+        let (sample, found) = match named.iter().all(Option::is_some) {
+            true => {
+                let sample = Sample { packets: Vec::new(), source: "no packets" };
+                (sample, assumed(&finest, bytes))
             }
-            true => assumed(&finest, bytes),
-            false => measured(chain, &finest, &sample)?,
+            false => {
+                let sample = sample(inputs, chain)?;
+                let found = measured(chain, &finest, &sample)?;
+                (sample, found)
+            }
         };
-        let mut groups = Vec::new();
-        for (stage, cost) in finest.stages.iter().zip(&measured.costs) {
-            groups.push((&stage.functions, of_group(chain, &stage.functions, &named, *cost)?));
+        let mut groups: Vec<Group> = Vec::new();
+        let costs = found.costs.iter().zip(&found.reach);
+        for (stage, (cost, reach)) in finest.stages.iter().zip(costs) {
+            let cost = of_group(chain, &stage.functions, named, *cost)?;
+            groups.push((stage.functions.clone(), cost, *reach));
         }
-        let functions = groups.iter().map(|(of, cost)| (names(chain, of), *cost)).collect();
-        let sum = |of: &[u16]| {
-            let inside = groups.iter().filter(|(group, _)| group.iter().all(|n| of.contains(n)));
-            inside.map(|(_, cost)| *cost).sum::<Cost>()
+        let functions =
+            groups.iter().map(|(functions, cost, _)| (names(chain, functions), *cost)).collect();
+        let (whole, plans) = match named.iter().any(Option::is_some) {
+            true => {
+                let traffic = &found.traffic;
+                let plan = |plan| of_groups(plan, &groups, &sample, traffic);
+                let whole = groups.iter().map(|(_, cost, _)| *cost).sum();
+                (whole, plans.iter().map(plan).collect())
+            }
+            false => {
+                let whole = costs::whole(chain, &sample.packets, LIMIT).map_err(Failure::input)?;
+                let plans = plans.iter().map(|plan| measured(chain, plan, &sample));
+                (whole, plans.collect::<Result<_, Failure>>()?)
+            }
         };
-        let all: Vec<u16> = (0..).zip(&chain.nodes).map(|(node, _)| node).collect();
-        if named.iter().all(Option::is_none) {
-            let whole = costs::whole(chain, &sample.packets, LIMIT).map_err(Failure::input)?;
-            let plans = plans.iter().map(|plan| self::measured(chain, plan, &sample));
-            let plans = plans.collect::<Result<_, Failure>>()?;
-            return Ok(Self { whole, plans, sample, functions });
-        }
-        let plan = |plan: &Stages| {
-            let stages = plan.stages.iter();
-            let costs = stages.map(|stage| sum(&stage.functions)).collect();
-            let traffic = match sample.packets.is_empty() {
-                true => assumed(plan, bytes).traffic,
-                false => {
-                    let routes = sample.packets.iter().map(|packet| costs::route(plan, packet));
-                    Traffic { routes: routes.collect(), ..measured.traffic.clone() }
-                }
-            };
-            Measured { costs, reach: vec![1.0; plan.stages.len()], traffic }
-        };
-        let plans = plans.iter().map(plan).collect();
-        sample.source = if sample.packets.is_empty() { "no packets" } else { sample.source };
-        Ok(Self { whole: sum(&all), plans, sample, functions })
+        Ok(Self { whole, plans, sample, functions })
+    }
+}
+
+/// The costs of a plan: each stage costs as much as its functions together.
+fn of_groups(plan: &Stages, groups: &[Group], sample: &Sample, traffic: &Traffic) -> Measured {
+    let inside = |of: &[u16]| -> Vec<&Group> {
+        groups.iter().filter(|(group, ..)| group.iter().all(|node| of.contains(node))).collect()
+    };
+    let stages: Vec<Vec<&Group>> =
+        plan.stages.iter().map(|stage| inside(&stage.functions)).collect();
+    let cost = |stage: &Vec<&Group>| stage.iter().map(|(_, cost, _)| *cost).sum();
+    let reach = |stage: &Vec<&Group>| stage.iter().map(|(.., reach)| *reach).fold(0.0, f64::max);
+    let routes = match sample.packets.is_empty() {
+        true => assumed(plan, traffic.bytes).traffic.routes,
+        false => sample.packets.iter().map(|packet| costs::route(plan, packet)).collect(),
+    };
+    Measured {
+        costs: stages.iter().map(cost).collect(),
+        reach: stages.iter().map(reach).collect(),
+        traffic: Traffic { routes, bytes: traffic.bytes },
     }
 }
 
@@ -120,8 +133,8 @@ fn assumed(plan: &Stages, bytes: f64) -> Measured {
     Measured { costs: vec![Cost::default(); count], reach: vec![1.0; count], traffic }
 }
 
-/// By function: its named cost.
-fn by_function(chain: &Chain, named: &[FunctionCost]) -> Result<Vec<Option<f64>>, Failure> {
+/// By function: its cost for each packet (ns), if it is named.
+pub fn by_function(chain: &Chain, named: &[FunctionCost]) -> Result<Vec<Option<f64>>, Failure> {
     let mut found = vec![None; chain.nodes.len()];
     for FunctionCost { function, packet_ns } in named {
         let at = chain.nodes.iter().position(|node| node.name == *function);

@@ -13,7 +13,7 @@ use clap::ValueHint;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::load::{self, Choice};
 use crate::output::Output;
-use crate::planning::{calibration, obstacle, plans};
+use crate::planning::{calibration, plans, undivided, unmeasurable};
 use costs::{Costs, FunctionCost};
 use real::Real;
 
@@ -67,13 +67,16 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
     let chain = load::program(&args.file)?.chain(&choice)?;
     let most = usize::from(args.cores);
-    if let Some(why) = obstacle(&chain, most.max(2)) {
+    let named = costs::by_function(&chain, &args.costs)?;
+    let is_measured = named.iter().any(Option::is_none);
+    let why = is_measured.then(|| unmeasurable(&chain)).flatten();
+    if let Some(why) = why.or_else(|| undivided(&chain, most.max(2))) {
         let file = args.file.display();
         return Err(Failure::input(format!("{file}: the chain has no stages to simulate: {why}")));
     }
     let plans = plans(&chain, most);
     let bytes = f64::from(args.bytes);
-    let costs = Costs::find(&chain, &plans, &args.costs, (&args.inputs, bytes))?;
+    let costs = Costs::find(&chain, &plans, &named, (&args.inputs, bytes))?;
     let overheads = calibration::measure(calibration::LIMIT).map_err(Failure::inconsistent)?;
     let loads = match args.rate {
         Some(rate) => vec![Load::Rate(rate)],
