@@ -5,6 +5,8 @@
 //! The differences of the times are the overheads.
 
 use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use braid_compiler::parallel::stages::stages;
@@ -74,10 +76,7 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
                 times.extend((0..4).map(|_| player.run(size)));
             }
         }
-        let start = Instant::now();
-        while start.elapsed() < PAUSE {
-            std::hint::spin_loop();
-        }
+        pause();
         woken.push(players[4].run(1));
     }
     let times = times.map(|times| times.map(median));
@@ -86,7 +85,54 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
     let byte_ns = (copies[1] - copies[0]).max(0.0) / (COPIED[1] - COPIED[0]) as f64;
     let found = solve(times);
     let wake_ns = (median(woken) - times[4][0]).max(0.0);
-    Ok(Overheads { byte_ns, wake_ns, ..found })
+    let (sleeps_after_ns, unpark_ns) = (spinning(), unparking());
+    Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns, ..found })
+}
+
+/// The time for which a thread of the engine looks for work before it sleeps (ns).
+fn spinning() -> f64 {
+    let spin = |_| {
+        let start = Instant::now();
+        (0..Options::default().spins).for_each(|_| std::hint::spin_loop());
+        nanos(start)
+    };
+    median((0..20).map(spin).collect())
+}
+
+/// The time of waking a thread that sleeps, for the one that wakes it (ns).
+fn unparking() -> f64 {
+    let ends = Arc::new(AtomicBool::new(false));
+    let sleeper = std::thread::spawn({
+        let ends = ends.clone();
+        move || {
+            while !ends.load(Ordering::Relaxed) {
+                std::thread::park();
+            }
+        }
+    });
+    let unpark = |_| {
+        pause();
+        let start = Instant::now();
+        sleeper.thread().unpark();
+        nanos(start)
+    };
+    let found = median((0..30).map(unpark).collect());
+    ends.store(true, Ordering::Relaxed);
+    sleeper.thread().unpark();
+    drop(sleeper.join());
+    found
+}
+
+/// Waits until threads without work sleep.
+fn pause() {
+    let start = Instant::now();
+    while start.elapsed() < PAUSE {
+        std::hint::spin_loop();
+    }
+}
+
+fn nanos(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e9
 }
 
 /// The engine of a chain in this number of stages, even if it is one.
@@ -139,7 +185,7 @@ fn copying(bytes: usize) -> f64 {
         for time_ns in 0..BURST as u64 {
             burst.add(Link::Ethernet, time_ns, black_box(&packet), 0, &mut pool);
         }
-        times.push(start.elapsed().as_secs_f64() * 1e9 / BURST as f64);
+        times.push(nanos(start) / BURST as f64);
         burst.recycle(&mut pool);
     }
     median(times)

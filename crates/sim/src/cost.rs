@@ -96,6 +96,10 @@ pub struct Overheads {
     pub byte_ns: f64,
     /// Merging a written part of a packet (ns).
     pub write_ns: f64,
+    /// The time after which a thread that finds no work sleeps (ns).
+    pub sleeps_after_ns: f64,
     /// The time until a thread that sleeps goes on (ns).
     pub wake_ns: f64,
+    /// What waking a thread takes the one that wakes it (ns).
+    pub unpark_ns: f64,
 }

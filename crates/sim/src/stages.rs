@@ -13,9 +13,6 @@ use std::mem::take;
 /// The most packets of a bundle.
 const BUNDLE: usize = 8;
 
-/// A thread that has found no work for this time sleeps (ns).
-const SLEEPS_AFTER_NS: f64 = 10_000.0;
-
 /// A chain in stages, with their costs.
 #[derive(Clone, Debug)]
 pub struct Staged<'a> {
@@ -112,11 +109,26 @@ struct Thread {
     waiting: Vec<Version>,
     /// The number of bundles that its stage has processed.
     turn: u64,
+    /// The number of versions that were sent and have not arrived.
+    coming: usize,
+    /// The time before which nothing arrives, because the thread was woken.
+    awake_at: f64,
 }
 
 enum What {
-    Arrives { thread: usize, version: Version },
-    IsFree { thread: usize },
+    Arrives {
+        thread: usize,
+        version: Version,
+    },
+    /// A stage has processed a version.
+    IsProcessed {
+        thread: usize,
+        version: Version,
+        by: Target,
+    },
+    IsFree {
+        thread: usize,
+    },
 }
 
 struct Event {
@@ -190,23 +202,28 @@ impl<'a> Simulation<'a> {
         self.threads[0].is_busy = true;
         self.schedule(now, What::IsFree { thread: 0 });
         while let Some(Event { time, what, .. }) = self.events.pop() {
-            let thread = match what {
-                What::IsFree { thread } => {
-                    let own = &mut self.threads[thread];
-                    (own.is_busy, own.idle_since) = (false, time);
-                    thread
-                }
+            // The burst is done when the hub has taken the last bundle back.
+            now = now.max(time);
+            match what {
                 What::Arrives { thread, version } => {
+                    self.threads[thread].coming -= 1;
                     match version.to {
                         To::Stage(_) => self.threads[thread].waiting.push(version),
                         To::Merger(_) | To::End => self.returned.push(version),
                     }
-                    thread
+                    self.look(thread, time);
                 }
-            };
-            // The burst is done when the hub has taken the last bundle back.
-            now = now.max(time);
-            self.look(thread, time);
+                What::IsProcessed { thread, version, by } => {
+                    let steps = steps(self.bundles[version.bundle].route, by);
+                    let end = self.forward(thread, version, steps, time);
+                    self.schedule(end, What::IsFree { thread });
+                }
+                What::IsFree { thread } => {
+                    let own = &mut self.threads[thread];
+                    (own.is_busy, own.idle_since) = (false, time);
+                    self.look(thread, time);
+                }
+            }
         }
         now
     }
@@ -218,48 +235,45 @@ impl<'a> Simulation<'a> {
 
     /// Lets a thread that is free begin its next work, if there is any.
     fn look(&mut self, thread: usize, time: f64) {
-        let Thread { is_busy, idle_since, ref waiting, .. } = self.threads[thread];
-        let has_work = !waiting.is_empty() || thread == 0 && !self.returned.is_empty();
-        if is_busy || !has_work {
+        if self.threads[thread].is_busy {
             return;
         }
-        let wakes = time - idle_since > SLEEPS_AFTER_NS;
-        let end = match wakes {
-            true => Some(time + self.overheads.wake_ns),
-            false => self.work(thread, time),
+        let event = match thread == 0 && !self.returned.is_empty() {
+            true => {
+                let returned = take(&mut self.returned);
+                let end = returned.into_iter().fold(time, |now, one| self.take_back(one, now));
+                Some((end, What::IsFree { thread }))
+            }
+            false => self.process(thread, time),
         };
         // A thread that finds only bundles of later turns looks again for some time.
         let own = &mut self.threads[thread];
-        (own.is_busy, own.idle_since) = (end.is_some(), time);
-        if let Some(end) = end {
-            self.schedule(end, What::IsFree { thread });
+        (own.is_busy, own.idle_since) = (event.is_some(), time);
+        if let Some((end, what)) = event {
+            self.schedule(end, what);
         }
     }
 
-    /// Does the next work of a thread. Returns its end.
-    fn work(&mut self, thread: usize, time: f64) -> Option<f64> {
-        if thread == 0 && !self.returned.is_empty() {
-            let mut now = time;
-            for version in take(&mut self.returned) {
-                now = self.take_back(version, now);
-            }
-            return Some(now);
-        }
-        let Thread { ref waiting, turn, .. } = self.threads[thread];
-        let is_next = |version: &Version| {
-            matches!(version.to, To::Stage(place)
-                if self.bundles[version.bundle].turns.get(place) == Some(&turn))
-        };
-        let next = waiting.iter().position(is_next)?;
+    /// Lets a stage process the version whose turn it is. Returns the end.
+    fn process(&mut self, thread: usize, time: f64) -> Option<(f64, What)> {
         let own = &mut self.threads[thread];
+        let place = |version: &Version| match version.to {
+            To::Stage(place) => Some(place),
+            To::Merger(_) | To::End => None,
+        };
+        let is_next = |version: &Version| {
+            let turns = &self.bundles[version.bundle].turns;
+            place(version).and_then(|place| turns.get(place)) == Some(&own.turn)
+        };
+        let next = own.waiting.iter().position(is_next)?;
         let version = own.waiting.swap_remove(next);
+        let place = place(&version)?;
         own.turn += 1;
-        let To::Stage(place) = version.to else { return None };
-        let Bundle { route, packets, .. } = self.bundles[version.bundle];
-        let packets = packets * self.staged.reach.get(thread).copied().unwrap_or(1.0);
+        let reach = self.staged.reach.get(thread).copied().unwrap_or(1.0);
+        let packets = self.bundles[version.bundle].packets * reach;
         let cost = self.staged.costs.get(thread).copied().unwrap_or_default();
-        let now = time + self.moving(version, packets) + cost.call(packets);
-        Some(self.forward(thread, version, steps(route, Target::Function(place)), now))
+        let end = time + self.moving(version, packets) + cost.call(packets);
+        Some((end, What::IsProcessed { thread, version, by: Target::Function(place) }))
     }
 
     /// The time that packets take because another thread had them (ns).
@@ -317,8 +331,10 @@ impl<'a> Simulation<'a> {
         now
     }
 
-    /// Sends a version to another thread, or to the first stage on the hub. Returns the time.
+    /// Sends a version to another thread, or to the first stage on the hub, and wakes the thread if
+    /// it sleeps. Returns the end of this work.
     fn send(&mut self, from: usize, version: Version, time: f64) -> f64 {
+        let Overheads { hop_ns, wake_ns, unpark_ns, sleeps_after_ns, .. } = *self.overheads;
         let thread = match version.to {
             To::Stage(place) => {
                 self.bundles[version.bundle].route.stages.get(place).copied().unwrap_or(0)
@@ -326,10 +342,19 @@ impl<'a> Simulation<'a> {
             To::Merger(_) | To::End => 0,
         };
         let is_moved = thread != from;
-        let hop_ns = if is_moved { self.overheads.hop_ns } else { 0.0 };
         let version = Version { is_moved, ..version };
-        self.schedule(time + hop_ns, What::Arrives { thread, version });
-        time
+        let receiver = &mut self.threads[thread];
+        let is_asleep = is_moved
+            && !receiver.is_busy
+            && receiver.coming == 0
+            && time - receiver.idle_since > sleeps_after_ns;
+        if is_asleep {
+            receiver.awake_at = time + hop_ns + wake_ns;
+        }
+        receiver.coming += 1;
+        let arrives = if is_moved { (time + hop_ns).max(receiver.awake_at) } else { time };
+        self.schedule(arrives, What::Arrives { thread, version });
+        if is_asleep { time + unpark_ns } else { time }
     }
 
     /// The time to copy a bundle, and to merge it later (ns).

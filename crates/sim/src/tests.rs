@@ -21,7 +21,9 @@ const MACHINE: Overheads = Overheads {
     copied_ns: 3.0,
     byte_ns: 0.5,
     write_ns: 4.0,
-    wake_ns: 0.0,
+    sleeps_after_ns: 10_000.0,
+    wake_ns: 1_000.0,
+    unpark_ns: 500.0,
 };
 
 /// A route through stages in sequence.
@@ -155,13 +157,26 @@ fn a_stage_takes_bundles_in_the_order_of_arrival() {
 
 #[test]
 fn a_thread_that_sleeps_is_woken() {
-    // The second stage has waited for more than 10,000 when the bundle comes at 20,020. It begins
-    // 1,000 later, and the bundle is back at 21,020 + 300 + 20. The hub still looks for work.
-    let routes = [sequence(&[0, 1])];
+    let routes = [sequence(&[0, 1]), sequence(&[0, 1])];
     let staged = staged(&routes, &[20_000.0, 300.0]);
-    let machine = Overheads { hop_ns: 20.0, wake_ns: 1_000.0, ..Overheads::default() };
-    let found = stages(&staged, &machine, &traffic(), Load::Alone, 1);
-    is_near(found.packet_ns, 21_340.0);
+    let machine = Overheads {
+        hop_ns: 20.0,
+        sleeps_after_ns: 10_000.0,
+        wake_ns: 1_000.0,
+        unpark_ns: 500.0,
+        ..Overheads::default()
+    };
+    let simulate = |routes: &[Option<usize>], packets| {
+        let traffic = Traffic { routes: routes.to_vec(), bytes: 0.0 };
+        stages(&staged, &machine, &traffic, Load::Saturated, packets).latency.mean_ns
+    };
+    // The second stage has waited for 20,000 when the first one is done. It begins at 20,000 + 20 +
+    // 1,000, and the bundle is back at 21,020 + 300 + 20. The hub still looks for work.
+    is_near(simulate(&[Some(0)], 1), 21_340.0);
+    // With a second bundle: waking takes the hub until 20,500. Its stage has the second bundle until
+    // 40,500. The other stage sleeps again, since 21,320, and begins at 41,520. The bundle is back
+    // at 41,520 + 300 + 20.
+    is_near(simulate(&[Some(0), Some(1)], 2), 41_840.0);
 }
 
 #[test]

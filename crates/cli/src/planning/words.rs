@@ -46,7 +46,9 @@ pub fn overheads(found: &Overheads) -> String {
         ("a copy and merge of the headers of a packet", found.copied_ns),
         ("a copy of a whole packet, for each byte more", found.byte_ns),
         ("a merge of a written part", found.write_ns),
-        ("a thread that sleeps and is woken", found.wake_ns),
+        ("until a thread without work sleeps", found.sleeps_after_ns),
+        ("until a thread that sleeps goes on", found.wake_ns),
+        ("the thread that wakes it", found.unpark_ns),
     ];
     all.iter().map(|(what, ns)| format!("  {ns:>8.2} ns  {what}\n")).collect()
 }
