@@ -22,8 +22,12 @@ const OF_STAGE: [usize; 2] = [1, 8];
 const OF_CHAIN: [usize; 2] = [1, BURST];
 /// The least number of packets before the measurement.
 const BEFORE: usize = 1_024;
-/// The most measurements.
-const PASSES: usize = 32;
+/// The number of packets of a part, which is measured at a time. The median of the parts counts, so
+/// that other work on the machine matters less.
+const PART: usize = 192;
+/// The least and the most number of parts.
+const LEAST: usize = 4;
+const PARTS: usize = 1_024;
 
 /// What was measured of a plan.
 #[derive(Clone, Debug)]
@@ -93,7 +97,7 @@ pub fn route(plan: &Stages, packet: &Packet) -> Option<usize> {
 }
 
 /// Measures the mean time of a packet in an engine (ns), in bursts of up to this number of packets:
-/// the median of passes over the packets. `limit` is about the time that this takes.
+/// the median of parts of the packets. `limit` is about the time that this takes.
 ///
 /// # Errors
 /// There are no packets.
@@ -113,8 +117,8 @@ pub fn elapsed(
 /// Packets that walk through stages in sequence.
 struct Walk<'a> {
     sample: &'a [Packet],
-    /// The number of packets of the sample that are used.
-    used: usize,
+    /// The packet that is next.
+    next: usize,
     /// For each packet: its route.
     routes: Vec<Option<usize>>,
     engines: Vec<Box<dyn Engine>>,
@@ -131,12 +135,12 @@ struct Walk<'a> {
     span_ns: u64,
     /// What reading the clock takes (ns).
     clock_ns: f64,
-    /// By stage: the calls of the current pass.
+    /// By stage: the calls of the current part.
     calls: Vec<Calls>,
     /// By stage: the packets that should reach it.
     sent: Vec<f64>,
-    /// By size and stage: the calls of each pass.
-    passes: [Vec<Vec<Calls>>; 2],
+    /// By size and stage: the calls of each part.
+    parts: [Vec<Vec<Calls>>; 2],
 }
 
 impl<'a> Walk<'a> {
@@ -156,7 +160,7 @@ impl<'a> Walk<'a> {
         let stages = engines.len();
         Ok(Self {
             sample,
-            used: sample.len(),
+            next: 0,
             routes,
             engines,
             ways,
@@ -169,7 +173,7 @@ impl<'a> Walk<'a> {
             clock_ns: clock_ns(),
             calls: vec![Calls::default(); stages],
             sent: vec![0.0; stages],
-            passes: [vec![Vec::new(); stages], vec![Vec::new(); stages]],
+            parts: [vec![Vec::new(); stages], vec![Vec::new(); stages]],
         })
     }
 
@@ -177,37 +181,42 @@ impl<'a> Walk<'a> {
     /// packets in a call, in turn.
     fn measure(&mut self, limit: Duration) {
         let begin = Instant::now();
+        let [few, many] = self.sizes;
         let mut warmed = 0;
         while warmed < BEFORE && begin.elapsed() < limit / 4 {
-            warmed += self.pass(self.sizes[1], begin, limit / 4);
+            warmed += self.part(many);
         }
-        self.used = self.used.min(warmed).max(1);
         self.sent.fill(0.0);
-        for pass in 0..PASSES {
-            for (at, size) in self.sizes.into_iter().enumerate() {
+        for part in 0..PARTS {
+            for (at, size) in [few, many].into_iter().enumerate() {
                 self.calls.fill(Calls::default());
-                self.pass(size, begin, Duration::MAX);
-                let stages = self.passes[at].iter_mut().zip(&self.calls);
-                stages.for_each(|(passes, calls)| passes.push(*calls));
+                self.part(size);
+                let stages = self.parts[at].iter_mut().zip(&self.calls);
+                stages.for_each(|(parts, calls)| parts.push(*calls));
             }
-            if pass > 0 && begin.elapsed() > limit {
+            if part >= LEAST && begin.elapsed() > limit {
                 return;
             }
         }
     }
 
-    /// Lets the packets walk once, until a limit of time. Returns their number.
-    fn pass(&mut self, size: usize, begin: Instant, limit: Duration) -> usize {
-        let mut at = 0;
-        while at < self.used && (limit == Duration::MAX || begin.elapsed() < limit) {
-            let route = self.routes[at];
-            let rest = &self.routes[at..self.used.min(at + size)];
-            let count = rest.iter().take_while(|other| **other == route).count();
-            self.group(at, count, route);
-            at += count;
+    /// Lets the next part of the packets walk. Behind the last packet comes the first one, at a
+    /// later time. Returns the number of packets.
+    fn part(&mut self, size: usize) -> usize {
+        let mut walked = 0;
+        while walked < PART {
+            if self.next == self.sample.len() {
+                self.next = 0;
+                self.later_ns += self.span_ns;
+            }
+            let route = self.routes[self.next];
+            let rest = self.routes[self.next..].iter().take(size);
+            let count = rest.take_while(|other| **other == route).count();
+            self.group(self.next, count, route);
+            self.next += count;
+            walked += count;
         }
-        self.later_ns += self.span_ns;
-        at
+        walked
     }
 
     /// Lets packets of one route walk.
@@ -248,21 +257,21 @@ impl<'a> Walk<'a> {
         self.burst.recycle(&mut self.pool);
     }
 
-    /// The cost of a stage, if packets reached it: by the passes that took a median time.
+    /// The cost of a stage, if packets reached it: by the parts that took a median time.
     fn cost(&self, stage: usize) -> Option<Cost> {
         let [few, many] = [0, 1].map(|size| {
-            let mut passes = self.passes[size].get(stage).cloned().unwrap_or_default();
-            passes.retain(|calls| calls.packets > 0.0);
+            let mut parts = self.parts[size].get(stage).cloned().unwrap_or_default();
+            parts.retain(|calls| calls.packets > 0.0);
             let each = |calls: &Calls| calls.nanos / calls.packets;
-            passes.sort_by(|a, b| each(a).total_cmp(&each(b)));
-            passes.get(passes.len() / 2).copied()
+            parts.sort_by(|a, b| each(a).total_cmp(&each(b)));
+            parts.get(parts.len() / 2).copied()
         });
         Some(Cost::between(few?, many?))
     }
 
     /// The share of packets that reach a stage.
     fn reach(&self, stage: usize) -> f64 {
-        let all = self.passes.iter().flat_map(|passes| &passes[stage]);
+        let all = self.parts.iter().flat_map(|parts| &parts[stage]);
         let reached: f64 = all.map(|calls| calls.packets).sum();
         if self.sent[stage] > 0.0 { reached / self.sent[stage] } else { 0.0 }
     }

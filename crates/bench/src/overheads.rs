@@ -36,7 +36,7 @@ const LENGTH: usize = 64;
 const COPIED: [usize; 2] = [64, 1_500];
 /// The number of packets before the measurement.
 const BEFORE: usize = 2_048;
-/// The pause after which threads sleep.
+/// A pause after which threads sleep.
 const PAUSE: Duration = Duration::from_micros(50);
 /// The numbers of packets of bursts: one, a bundle, and as many as there can be.
 const SIZES: [usize; 3] = [1, 8, BURST];
@@ -76,7 +76,7 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
                 times.extend((0..4).map(|_| player.run(size)));
             }
         }
-        pause();
+        pause(PAUSE);
         woken.push(players[4].run(1));
     }
     let times = times.map(|times| times.map(median));
@@ -85,18 +85,23 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
     let byte_ns = (copies[1] - copies[0]).max(0.0) / (COPIED[1] - COPIED[0]) as f64;
     let found = solve(times);
     let wake_ns = (median(woken) - times[4][0]).max(0.0);
-    let (sleeps_after_ns, unpark_ns) = (spinning(), unparking());
-    Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns, ..found })
+    let sleeps_after_ns = falling_asleep(&mut two, times[4][0], wake_ns);
+    Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns: unparking(), ..found })
 }
 
-/// The time for which a thread of the engine looks for work before it sleeps (ns).
-fn spinning() -> f64 {
-    let spin = |_| {
-        let start = Instant::now();
-        (0..Options::default().spins).for_each(|_| std::hint::spin_loop());
-        nanos(start)
+/// The time after which a thread of an engine with two stages sleeps (ns): the shortest pause behind
+/// which a packet takes longer than `awake_ns` by half of `wake_ns`.
+fn falling_asleep(two: &mut Player, awake_ns: f64, wake_ns: f64) -> f64 {
+    let is_asleep = |time: &Duration| {
+        let woken = |_| {
+            two.run(1);
+            pause(*time);
+            two.run(1)
+        };
+        median((0..5).map(woken).collect()) > awake_ns + wake_ns / 2.0
     };
-    median((0..20).map(spin).collect())
+    let found = (1..50).map(Duration::from_micros).find(is_asleep);
+    found.unwrap_or(PAUSE).as_secs_f64() * 1e9
 }
 
 /// The time of waking a thread that sleeps, for the one that wakes it (ns).
@@ -111,7 +116,7 @@ fn unparking() -> f64 {
         }
     });
     let unpark = |_| {
-        pause();
+        pause(PAUSE);
         let start = Instant::now();
         sleeper.thread().unpark();
         nanos(start)
@@ -123,10 +128,10 @@ fn unparking() -> f64 {
     found
 }
 
-/// Waits until threads without work sleep.
-fn pause() {
+/// Lets a time pass.
+fn pause(time: Duration) {
     let start = Instant::now();
-    while start.elapsed() < PAUSE {
+    while start.elapsed() < time {
         std::hint::spin_loop();
     }
 }

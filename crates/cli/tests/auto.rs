@@ -58,7 +58,7 @@ fn measuring_changes_no_packet_and_no_state_and_no_counter() {
     let (report, none, files) = run(&folder, "fused");
     assert_eq!(none, Value::Null);
     assert_eq!(report["packets_in"], 200);
-    assert_eq!(files[2].lines().count(), 160, "an event for each request");
+    assert_eq!(files[2].lines().count(), 200, "an event for each packet");
     for (engine, goal) in
         [("auto", "throughput"), ("auto:throughput", "throughput"), ("auto:latency", "latency")]
     {
@@ -104,7 +104,12 @@ chain c { interface lan; interface wan; path lan <-> one() <-> wan; }",
 #[test]
 fn workers_are_not_divided_again() {
     let folder = folder();
-    let args = ["run", "c.braid", "--in", "in.pcap", "--engine", "auto", "--workers", "2"];
+    folder.write(
+        "w.braid",
+        "nf plain() { match { else => output; } }
+chain c { interface lan; interface wan; path lan <-> plain() <-> plain() <-> wan; }",
+    );
+    let args = ["run", "w.braid", "--in", "lan=in.pcap", "--engine", "auto", "--workers", "2"];
     let ended = folder.braid(&args).code(0);
     if cores() > 1 {
         ended.warns("its 2 workers already use several cores");
@@ -123,7 +128,7 @@ fn a_live_run_is_measured_on_generated_traffic() {
     let folder = folder();
     let args = ["run", "c.braid", "--if", "lan=memory:in.pcap", "wan=memory", "--packets", "200"];
     let ended = folder.braid(&[&args[..], &["--engine", "auto", "--json"]].concat()).code(0);
-    assert_eq!(ended.json()["packets_in"], 200);
+    assert!(ended.json()["packets_in"].as_u64().unwrap() >= 200, "{}", ended.out);
     if cores() > 1 {
         ended.warns("(measured on 4096 packets of generated traffic)");
     }

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 /// What was measured.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Real {
-    /// The time of a packet (ns): the median of several passes.
+    /// The time of a packet (ns): the median of parts of the packets.
     pub packet_ns: f64,
     /// How much more the simulation says; 0.1 is 10 %.
     pub difference: f64,
