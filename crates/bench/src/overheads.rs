@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use braid_compiler::parallel::stages::stages;
@@ -38,6 +38,8 @@ const COPIED: [usize; 2] = [64, 1_500];
 const BEFORE: usize = 2_048;
 /// A pause after which threads sleep.
 const PAUSE: Duration = Duration::from_micros(50);
+/// The time for which two threads answer each other.
+const HOPPING: Duration = Duration::from_millis(3);
 /// The numbers of packets of bursts: one, a bundle, and as many as there can be.
 const SIZES: [usize; 3] = [1, 8, BURST];
 
@@ -83,7 +85,7 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
     let copies = COPIED.map(copying);
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let byte_ns = (copies[1] - copies[0]).max(0.0) / (COPIED[1] - COPIED[0]) as f64;
-    let found = solve(times);
+    let found = solve(times, hopping());
     let wake_ns = (median(woken) - times[4][0]).max(0.0);
     let sleeps_after_ns = falling_asleep(&mut two, times[4][0], wake_ns);
     Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns: unparking(), ..found })
@@ -102,6 +104,39 @@ fn falling_asleep(two: &mut Player, awake_ns: f64, wake_ns: f64) -> f64 {
     };
     let found = (1..50).map(Duration::from_micros).find(is_asleep);
     found.unwrap_or(PAUSE).as_secs_f64() * 1e9
+}
+
+/// The time until another thread sees what this one has written (ns): two threads answer each other.
+fn hopping() -> f64 {
+    let turns = Arc::new(AtomicU32::new(0));
+    let until = Instant::now() + HOPPING;
+    let other = std::thread::spawn({
+        let turns = turns.clone();
+        move || while answer(&turns, 1, until) {}
+    });
+    let mut times = Vec::new();
+    let mut start = Instant::now();
+    while answer(&turns, 0, until) {
+        times.push(nanos(start) / 2.0);
+        start = Instant::now();
+    }
+    drop(other.join());
+    median(times)
+}
+
+/// Waits for a turn, and passes it on. Returns whether it came in time.
+fn answer(turns: &AtomicU32, own: u32, until: Instant) -> bool {
+    for spins in 1_u32.. {
+        if turns.load(Ordering::Acquire) % 2 == own {
+            turns.fetch_add(1, Ordering::AcqRel);
+            return true;
+        }
+        if spins.is_multiple_of(1_024) && Instant::now() > until {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    false
 }
 
 /// The time of waking a thread that sleeps, for the one that wakes it (ns).
@@ -152,25 +187,31 @@ fn in_stages(chain: &Chain, most: usize) -> Result<Player, String> {
 
 /// The overheads that explain times (ns), by engine and by size of bursts. The engines are: `fused`
 /// with both functions, the same as one stage behind the hub, `fused` with each function alone, and
-/// two stages: in sequence, side by side, and side by side with one that writes.
-fn solve([fused, one, first, second, two, beside, writes]: [[f64; 3]; 7]) -> Overheads {
+/// two stages: in sequence, side by side, and side by side with one that writes. `hop_ns` is the time
+/// until another thread sees a cache line.
+fn solve(
+    [fused, one, first, second, two, beside, writes]: [[f64; 3]; 7],
+    hop_ns: f64,
+) -> Overheads {
     let both = |found: &dyn Fn(usize) -> f64| Cost::line(found(0), found(1));
     // A burst of 64 packets has 8 bundles.
     let packet_ns = both(&|at| one[at] - fused[at]).packet_ns;
     let hub = |at: usize| one[at] - fused[at];
     let bundle_ns = ((one[2] - 8.0 * fused[1] - hub(1) - 56.0 * packet_ns) / 7.0).max(0.0);
     let burst_ns = (hub(0) - bundle_ns - packet_ns).max(0.0);
-    // A second stage takes two hops.
-    let hops = |at: usize| (two[at] - hub(at) - first[at] - second[at]).max(0.0);
-    let hop = both(&hops);
+    // A bundle moves to the second stage and back.
+    let moves = |at: usize| (two[at] - hub(at) - first[at] - second[at]).max(0.0);
+    let moved = both(&moves);
+    let hop_ns = hop_ns.min(moved.call_ns / 2.0);
     // Side by side, the hub runs its function while the other one is away.
-    let copy = both(&|at| beside[at] - hub(at) - hops(at) - second[at]);
+    let copy = both(&|at| beside[at] - hub(at) - moves(at) - second[at]);
     Overheads {
         burst_ns,
         bundle_ns,
         packet_ns,
-        hop_ns: hop.call_ns / 2.0,
-        moved_ns: hop.packet_ns / 2.0,
+        hop_ns,
+        taken_ns: moved.call_ns / 2.0 - hop_ns,
+        moved_ns: moved.packet_ns / 2.0,
         copy_ns: copy.call_ns,
         copied_ns: copy.packet_ns,
         write_ns: ((writes[1] - beside[1]) / 8.0).max(0.0),

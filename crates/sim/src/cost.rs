@@ -86,6 +86,8 @@ pub struct Overheads {
     pub packet_ns: f64,
     /// The time until another thread sees a bundle on its ring (ns).
     pub hop_ns: f64,
+    /// What a thread does more for a bundle that another thread had (ns).
+    pub taken_ns: f64,
     /// What a thread does more for a packet that another thread had (ns).
     pub moved_ns: f64,
     /// Copying and merging a bundle (ns).

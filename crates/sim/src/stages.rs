@@ -276,9 +276,10 @@ impl<'a> Simulation<'a> {
         Some((end, What::IsProcessed { thread, version, by: Target::Function(place) }))
     }
 
-    /// The time that packets take because another thread had them (ns).
+    /// The time that a version takes because another thread had it (ns).
     fn moving(&self, version: Version, packets: f64) -> f64 {
-        if version.is_moved { self.overheads.moved_ns * packets } else { 0.0 }
+        let Overheads { taken_ns, moved_ns, .. } = *self.overheads;
+        if version.is_moved { taken_ns + moved_ns * packets } else { 0.0 }
     }
 
     /// Takes a version back at the hub: for a merger, or for good. Returns the end of this work.

@@ -41,6 +41,7 @@ pub fn overheads(found: &Overheads) -> String {
         ("the hub, for a bundle of up to 8 packets", found.bundle_ns),
         ("the hub, for a packet", found.packet_ns),
         ("a hop of a bundle to another thread", found.hop_ns),
+        ("a bundle that comes from another thread", found.taken_ns),
         ("a packet that comes from another thread", found.moved_ns),
         ("a copy and merge of a bundle", found.copy_ns),
         ("a copy and merge of the headers of a packet", found.copied_ns),
