@@ -43,11 +43,13 @@ const HOPPING: Duration = Duration::from_millis(3);
 /// The numbers of packets of bursts: one, a bundle, and as many as there can be.
 const SIZES: [usize; 3] = [1, 8, BURST];
 
-/// Measures the overheads. `limit` is about the time that this takes.
+/// Measures the overheads. `limit` is about the time that this takes. `percentile` says which of the
+/// measured times count: 50 for the machine with the other work on it, less for the machine without.
 ///
 /// # Errors
 /// An engine cannot be made, or a chain cannot be divided.
-pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> {
+pub fn overheads(chains: &Chains, limit: Duration, percentile: usize) -> Result<Overheads, String> {
+    let of = |times| at(percentile, times);
     let Chains { sequence, beside, writes } = chains;
     let begin = Instant::now();
     let mut fused = Player::of(make(sequence.clone()).map_err(|why| why.0)?, 1, LENGTH)?;
@@ -81,14 +83,14 @@ pub fn overheads(chains: &Chains, limit: Duration) -> Result<Overheads, String> 
         pause(PAUSE);
         woken.push(players[4].run(1));
     }
-    let times = times.map(|times| times.map(median));
+    let times = times.map(|times| times.map(of));
     let copies = COPIED.map(copying);
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let byte_ns = (copies[1] - copies[0]).max(0.0) / (COPIED[1] - COPIED[0]) as f64;
-    let found = solve(times, hopping());
-    let wake_ns = (median(woken) - times[4][0]).max(0.0);
+    let found = solve(times, of(hopping()));
+    let wake_ns = (of(woken) - times[4][0]).max(0.0);
     let sleeps_after_ns = falling_asleep(&mut two, times[4][0], wake_ns);
-    Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns: unparking(), ..found })
+    Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns: of(unparking()), ..found })
 }
 
 /// The time after which a thread of an engine with two stages sleeps (ns): the shortest pause behind
@@ -106,8 +108,8 @@ fn falling_asleep(two: &mut Player, awake_ns: f64, wake_ns: f64) -> f64 {
     found.unwrap_or(PAUSE).as_secs_f64() * 1e9
 }
 
-/// The time until another thread sees what this one has written (ns): two threads answer each other.
-fn hopping() -> f64 {
+/// Times until another thread sees what this one has written (ns): two threads answer each other.
+fn hopping() -> Vec<f64> {
     let turns = Arc::new(AtomicU32::new(0));
     let until = Instant::now() + HOPPING;
     let other = std::thread::spawn({
@@ -121,7 +123,7 @@ fn hopping() -> f64 {
         start = Instant::now();
     }
     drop(other.join());
-    median(times)
+    times
 }
 
 /// Waits for a turn, and passes it on. Returns whether it came in time.
@@ -139,8 +141,8 @@ fn answer(turns: &AtomicU32, own: u32, until: Instant) -> bool {
     false
 }
 
-/// The time of waking a thread that sleeps, for the one that wakes it (ns).
-fn unparking() -> f64 {
+/// Times of waking a thread that sleeps, for the one that wakes it (ns).
+fn unparking() -> Vec<f64> {
     let ends = Arc::new(AtomicBool::new(false));
     let sleeper = std::thread::spawn({
         let ends = ends.clone();
@@ -156,7 +158,7 @@ fn unparking() -> f64 {
         sleeper.thread().unpark();
         nanos(start)
     };
-    let found = median((0..30).map(unpark).collect());
+    let found = (0..30).map(unpark).collect();
     ends.store(true, Ordering::Relaxed);
     sleeper.thread().unpark();
     drop(sleeper.join());
@@ -237,7 +239,12 @@ fn copying(bytes: usize) -> f64 {
     median(times)
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
+fn median(all: Vec<f64>) -> f64 {
+    at(50, all)
+}
+
+/// A percentile.
+fn at(percentile: usize, mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(0.0)
+    all.get(all.len() * percentile / 100).copied().unwrap_or(0.0)
 }

@@ -6,9 +6,6 @@ use braid_lang::Loader;
 use braid_sim::Overheads;
 use std::time::Duration;
 
-/// The time that the measurement takes in a command that has time.
-pub const LIMIT: Duration = Duration::from_millis(300);
-
 /// Functions that do next to nothing.
 const FUNCTIONS: &str = "
 nf idle() { state n: u32 global = 0; match { has ip => { n += 1; output; } else => output; } }
@@ -27,14 +24,26 @@ impl Loader for NoFiles {
     }
 }
 
-/// Measures the overheads of stages. `limit` is about the time that this takes.
-pub fn measure(limit: Duration) -> Result<Overheads, String> {
+/// The time for measuring the machine before a run, and before a simulation.
+const LIMITS: [Duration; 2] = [Duration::from_millis(80), Duration::from_millis(300)];
+
+/// Measures what stages cost with the other work that the machine now has: medians.
+pub fn now() -> Result<Overheads, String> {
+    measure(LIMITS[0], 50)
+}
+
+/// Measures what stages cost where other work does not disturb them: 10th percentiles.
+pub fn undisturbed() -> Result<Overheads, String> {
+    measure(LIMITS[1], 10)
+}
+
+fn measure(limit: Duration, percentile: usize) -> Result<Overheads, String> {
     let chains = Chains {
         sequence: chain("gate() <-> idle()")?,
         beside: chain("idle() <-> idle()")?,
         writes: chain("idle() <-> ttl()")?,
     };
-    overheads(&chains, limit)
+    overheads(&chains, limit, percentile)
 }
 
 fn chain(path: &str) -> Result<Chain, String> {

@@ -21,9 +21,8 @@ use crate::answer::Failure;
 use crate::native;
 use sample::{Sample, sample};
 
-/// The time for the machine's overheads, for the whole chain, and for all its stages.
-const LIMITS: [Duration; 3] =
-    [Duration::from_millis(80), Duration::from_millis(50), Duration::from_millis(120)];
+/// The time for the whole chain, and for all its stages.
+const LIMITS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(120)];
 
 /// What was measured of a chain, and what it predicts.
 pub struct Planned {
@@ -84,7 +83,7 @@ pub fn obstacle(chain: &Chain, most: usize) -> Option<String> {
 
 /// Measures a chain that has no [`obstacle`], and predicts it in up to this number of stages.
 pub fn plan(chain: &Chain, sample: &Sample, most: usize) -> Result<Planned, String> {
-    let [for_machine, for_whole, for_plans] = LIMITS;
+    let [for_whole, for_plans] = LIMITS;
     let packets = &sample.packets;
     let whole = costs::whole(chain, packets, for_whole)?;
     let plans = plans(chain, most);
@@ -95,7 +94,7 @@ pub fn plan(chain: &Chain, sample: &Sample, most: usize) -> Result<Planned, Stri
     };
     let plans: Vec<(Stages, Measured)> =
         plans.into_iter().map(measured).collect::<Result<_, String>>()?;
-    let overheads = calibration::measure(for_machine)?;
+    let overheads = calibration::now()?;
     let traffic = plans.first().map(|(_, found)| found.traffic.clone()).unwrap_or_default();
     let mut candidates = vec![candidate(Err(whole), &overheads, &traffic)];
     for (plan, Measured { costs, reach, traffic }) in &plans {

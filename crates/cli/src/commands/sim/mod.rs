@@ -77,7 +77,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let plans = plans(&chain, most);
     let bytes = f64::from(args.bytes);
     let costs = Costs::find(&chain, &plans, &named, (&args.inputs, bytes))?;
-    let overheads = calibration::measure(calibration::LIMIT).map_err(Failure::inconsistent)?;
+    let overheads = calibration::undisturbed().map_err(Failure::inconsistent)?;
     let loads = match args.rate {
         Some(rate) => vec![Load::Rate(rate)],
         None => vec![Load::Alone, Load::Saturated],
