@@ -43,8 +43,9 @@ const HOPPING: Duration = Duration::from_millis(3);
 /// The numbers of packets of bursts: one, a bundle, and as many as there can be.
 const SIZES: [usize; 3] = [1, 8, BURST];
 
-/// Measures the overheads. `limit` is about the time that this takes. `percentile` says which of the
-/// measured times count: 50 for the machine with the other work on it, less for the machine without.
+/// Measures the overheads. `limit` is about the time that this takes. `percentile` says which of
+/// the measured times count: 50 for the machine with the other work on it, less for the machine
+/// without.
 ///
 /// # Errors
 /// An engine cannot be made, or a chain cannot be divided.
@@ -93,8 +94,8 @@ pub fn overheads(chains: &Chains, limit: Duration, percentile: usize) -> Result<
     Ok(Overheads { byte_ns, sleeps_after_ns, wake_ns, unpark_ns: of(unparking()), ..found })
 }
 
-/// The time after which a thread of an engine with two stages sleeps (ns): the shortest pause behind
-/// which a packet takes longer than `awake_ns` by half of `wake_ns`.
+/// The time after which a thread of an engine with two stages sleeps (ns): the shortest pause
+/// behind which a packet takes longer than `awake_ns` by half of `wake_ns`.
 fn falling_asleep(two: &mut Player, awake_ns: f64, wake_ns: f64) -> f64 {
     let is_asleep = |time: &Duration| {
         let woken = |_| {
@@ -189,8 +190,8 @@ fn in_stages(chain: &Chain, most: usize) -> Result<Player, String> {
 
 /// The overheads that explain times (ns), by engine and by size of bursts. The engines are: `fused`
 /// with both functions, the same as one stage behind the hub, `fused` with each function alone, and
-/// two stages: in sequence, side by side, and side by side with one that writes. `hop_ns` is the time
-/// until another thread sees a cache line.
+/// two stages: in sequence, side by side, and side by side with one that writes. `hop_ns` is the
+/// time until another thread sees a cache line.
 fn solve(
     [fused, one, first, second, two, beside, writes]: [[f64; 3]; 7],
     hop_ns: f64,

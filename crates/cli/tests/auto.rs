@@ -6,7 +6,7 @@ mod common;
 use common::{Folder, S, reply, request};
 use serde_json::Value;
 
-/// Two functions with state of which one may drop, with events, and captured traffic of both sides.
+/// Two functions with state, one with events and one that may drop, and traffic of both sides.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write(

@@ -146,8 +146,8 @@ fn two_stages_side_by_side_take_as_long_as_the_slower_one() {
 #[test]
 fn a_stage_takes_bundles_in_the_order_of_arrival() {
     // One packet passes stages 1 and 2, and the next one stage 2 alone. Only hops take time. The
-    // first one is done at stage 1 at 20 + 300, and at stage 2 at 340 + 100. The second one is there
-    // at 20, but begins at 440. It is back at 560.
+    // first one is done at stage 1 at 20 + 300, and at stage 2 at 340 + 100. The second one is
+    // there at 20, but begins at 440. It is back at 560.
     let routes = [sequence(&[1, 2]), sequence(&[2])];
     let staged = staged(&routes, &[0.0, 300.0, 100.0]);
     let machine = Overheads { hop_ns: 20.0, ..Overheads::default() };
@@ -174,15 +174,16 @@ fn a_thread_that_sleeps_is_woken() {
     // The second stage has waited for 20,000 when the first one is done. It begins at 20,000 + 20 +
     // 1,000, and the bundle is back at 21,020 + 300 + 20. The hub still looks for work.
     is_near(simulate(&[Some(0)], 1), 21_340.0);
-    // With a second bundle: waking takes the hub until 20,500. Its stage has the second bundle until
-    // 40,500. The other stage sleeps again, since 21,320, and begins at 41,520. The bundle is back
-    // at 41,520 + 300 + 20.
+    // With a second bundle: waking takes the hub until 20,500. Its stage has the second bundle
+    // until 40,500. The other stage sleeps again, since 21,320, and begins at 41,520. The bundle is
+    // back at 41,520 + 300 + 20.
     is_near(simulate(&[Some(0), Some(1)], 2), 41_840.0);
 }
 
 #[test]
 fn packets_that_do_not_reach_a_stage_cost_nothing_there() {
-    // Half of the packets reach the second stage: 16 + 100, a hop, 3 and half of 2 + 300, a hop, and 5.
+    // Half of the packets reach the second stage: 16 + 100, a hop, 3 and half of 2 + 300, a hop,
+    // and 5.
     let routes = [sequence(&[0, 1])];
     let staged = Staged { reach: vec![1.0, 0.5], ..staged(&routes, &[100.0, 300.0]) };
     let found = stages(&staged, &MACHINE, &traffic(), Load::Alone, 10);
@@ -238,8 +239,8 @@ fn stages_are_for_throughput_where_a_packet_alone_is_faster_on_one_core() {
     let staged = staged(&routes, &[100.0, 300.0]);
     let whole = candidate(Err(Cost::of_packet(400.0)), &MACHINE, &traffic());
     let two = candidate(Ok(&staged), &MACHINE, &traffic());
-    // The hub until 114, the first bundle of the first stage until 914, a hop, 8 bundles of 2,419 on
-    // the second stage, a hop, and 19: 20,325 for 64 packets, or 318 for one instead of 400.
+    // The hub until 114, the first bundle of the first stage until 914, a hop, 8 bundles of 2,419
+    // on the second stage, a hop, and 19: 20,325 for 64 packets, or 318 for one instead of 400.
     is_near(two.saturated.packet_ns, 20_325.0 / 64.0);
     let all = [whole, two];
     assert_eq!(choose(Goal::Throughput, &all).map(|best| best.stages), Some(2));

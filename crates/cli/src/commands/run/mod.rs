@@ -14,6 +14,7 @@ use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
 use braid_runtime::{Engines, Run, RunError, Sinks, Summary, Unwritten, report};
+use braid_sim::Goal;
 use clap::ValueHint;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -82,8 +83,8 @@ pub struct Args {
     /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]
     follow: bool,
-    /// The engine: fused, synth, sequential, parallel, parallel:N or reference; auto or auto:latency
-    /// chooses between fused and parallel:N by measured costs
+    /// The engine: fused, synth, sequential, parallel, parallel:N or reference; auto or
+    /// auto:latency chooses between fused and parallel:N by measured costs
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
     /// A file of configuration changes to make during the run
@@ -114,10 +115,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
              --if IF=KIND:DEVICE",
         ));
     }
-    let goal = engines::goal(&args.engine);
-    if goal.is_none() {
-        engines::check(&args.engine)?;
-    }
+    let goal = goal(args)?;
     let mut program = load::program(&args.file)?;
     let mut chain = program.chain(&args.choice)?;
     if args.check_native {
@@ -134,11 +132,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     choice.iter().for_each(|choice| tell(choice.text()));
     let engine = choice.as_ref().map_or(args.engine.as_str(), |choice| &choice.engine);
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
-    let socket = args
-        .ctl
-        .as_deref()
-        .map(|path| Socket::listen(path).map_err(|why| Failure::file(path, why)));
-    let socket = socket.transpose()?;
+    let socket = socket(args)?;
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
@@ -181,6 +175,21 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         done.unwritten.extend(state.write_state(&chain, ran.as_ref()).err());
     }
     present(&chain, ran.as_ref(), done, choice.as_ref(), output)
+}
+
+/// What a choice of the engine is for, unless the user names an engine.
+fn goal(args: &Args) -> Result<Option<Goal>, Failure> {
+    let goal = engines::goal(&args.engine);
+    if goal.is_none() {
+        engines::check(&args.engine)?;
+    }
+    Ok(goal)
+}
+
+/// Opens the socket through which others look into the run.
+fn socket(args: &Args) -> Result<Option<Socket>, Failure> {
+    let listen = |path| Socket::listen(path).map_err(|why| Failure::file(path, why));
+    args.ctl.as_deref().map(listen).transpose()
 }
 
 /// The most workers for each core of the machine. With more of them, a run does little else than

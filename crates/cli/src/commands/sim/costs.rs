@@ -7,8 +7,8 @@ use braid_compiler::parallel::stages::stages;
 use braid_ir::chain::Chain;
 use braid_ir::service_graph::stages::{Entry, Stages};
 use braid_lang::diag::did_you_mean_help;
+use braid_sim::{Cost, Traffic};
 
-use super::{Cost, Traffic};
 use crate::answer::Failure;
 use crate::planning::sample::{Sample, sample};
 use crate::planning::words::names;
@@ -49,7 +49,8 @@ pub struct Costs {
     pub functions: Vec<(String, Cost)>,
 }
 
-/// Functions that are one stage in every plan, their cost, and the share of packets that reach them.
+/// Functions that are one stage in every plan, their cost, and the share of packets that reach
+/// them.
 type Group = (Vec<u16>, Cost, f64);
 
 impl Costs {

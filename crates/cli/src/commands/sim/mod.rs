@@ -2,12 +2,12 @@
 
 mod costs;
 mod real;
+mod rows;
 mod shown;
 
 use std::path::PathBuf;
 
-use braid_ir::service_graph::stages::Stages;
-use braid_sim::{Cost, Load, Overheads, Predicted, Staged, Traffic, run_to_completion, stages};
+use braid_sim::Load;
 use clap::ValueHint;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -15,7 +15,7 @@ use crate::load::{self, Choice};
 use crate::output::Output;
 use crate::planning::{calibration, plans, undivided, unmeasurable};
 use costs::{Costs, FunctionCost};
-use real::Real;
+use rows::simulated;
 
 /// Simulate a chain on one core and in stages on several cores: throughput and latency from costs
 /// that are measured or named
@@ -54,15 +54,6 @@ pub struct Args {
     compare: bool,
 }
 
-/// A simulated run.
-struct Row {
-    /// The number of stages; 1 is run-to-completion.
-    stages: usize,
-    load: Load,
-    predicted: Predicted,
-    real: Option<Real>,
-}
-
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
     let chain = load::program(&args.file)?.chain(&choice)?;
@@ -94,23 +85,4 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         false => output.text(shown::text(&chain, &costs, &overheads, &rows)),
     }
     Ok(Answer::Yes)
-}
-
-/// Simulates run-to-completion and all plans under a load.
-fn simulated(
-    costs: &Costs,
-    plans: &[Stages],
-    overheads: &Overheads,
-    load: Load,
-    packets: usize,
-) -> Vec<Row> {
-    let row = |stages, predicted| Row { stages, load, predicted, real: None };
-    let mut rows = vec![row(1, run_to_completion(costs.whole, load, packets))];
-    for (plan, costs) in plans.iter().zip(&costs.plans) {
-        let staged =
-            Staged { routes: &plan.routes, costs: costs.costs.clone(), reach: costs.reach.clone() };
-        let predicted = stages(&staged, overheads, &costs.traffic, load, packets);
-        rows.push(row(plan.stages.len(), predicted));
-    }
-    rows
 }

@@ -5,24 +5,15 @@ use std::time::Duration;
 use braid_bench::costs::elapsed;
 use braid_ir::chain::Chain;
 use braid_packet::BURST;
-use serde::Serialize;
+use braid_sim::Load;
 
-use super::{Load, Row};
+use super::rows::{Real, Row};
 use crate::answer::Failure;
 use crate::engines;
 use crate::planning::sample::Sample;
 
 /// The time of a run.
 const LIMIT: Duration = Duration::from_millis(300);
-
-/// What was measured.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Real {
-    /// The time of a packet (ns): the median of parts of the packets.
-    pub packet_ns: f64,
-    /// How much more the simulation says; 0.1 is 10 %.
-    pub difference: f64,
-}
 
 /// Adds real runs to the rows of stages for which this machine has cores.
 pub fn add(rows: &mut [Row], chain: &Chain, sample: &Sample) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
 //! What `braid sim` prints. All of it says that it is simulated.
 
 use braid_ir::chain::Chain;
-use braid_sim::{Cost, Overheads};
+use braid_sim::{Cost, Load, Overheads};
 use serde_json::{Value, json};
 
 use super::costs::Costs;
-use super::{Load, Row};
+use super::rows::Row;
 use crate::planning::words::overheads;
 use crate::table::{Align, table};
 
