@@ -25,6 +25,8 @@ const BEFORE: usize = 1_024;
 /// The number of packets of a part, which is measured at a time. The median of the parts counts, so
 /// that other work on the machine matters less.
 const PART: usize = 192;
+/// The time between the last packet and the first one when it comes again (ns).
+const PAUSE_NS: u64 = 1_000_000;
 /// The least and the most number of parts.
 const LEAST: usize = 4;
 const PARTS: usize = 1_024;
@@ -155,7 +157,7 @@ impl<'a> Walk<'a> {
             return Err("there are no packets to measure with".to_owned());
         }
         let times = || sample.iter().map(|packet| packet.time_ns);
-        let span_ns = times().max().unwrap_or(0) - times().min().unwrap_or(0) + 1_000_000;
+        let span_ns = times().max().unwrap_or(0) - times().min().unwrap_or(0);
         let room = u32::try_from(2 * BURST).unwrap_or(u32::MAX);
         let stages = engines.len();
         Ok(Self {
@@ -169,7 +171,7 @@ impl<'a> Walk<'a> {
             burst: Burst::new(),
             pool: Pool::new(room, SPREAD_FRAME).ok_or("there is no memory for packets")?,
             later_ns: 0,
-            span_ns,
+            span_ns: span_ns.saturating_add(PAUSE_NS),
             clock_ns: clock_ns(),
             calls: vec![Calls::default(); stages],
             sent: vec![0.0; stages],
@@ -207,7 +209,7 @@ impl<'a> Walk<'a> {
         while walked < PART {
             if self.next == self.sample.len() {
                 self.next = 0;
-                self.later_ns += self.span_ns;
+                self.later_ns = self.later_ns.saturating_add(self.span_ns);
             }
             let route = self.routes[self.next];
             let rest = self.routes[self.next..].iter().take(size);

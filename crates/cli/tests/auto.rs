@@ -117,6 +117,16 @@ chain c { interface lan; interface wan; path lan <-> plain() <-> plain() <-> wan
 }
 
 #[test]
+fn times_at_the_end_of_time_are_measured() {
+    let folder = folder();
+    let last = 1_000_000_000 * u64::from(u32::MAX);
+    let packets = [request(0, 1, 10), request(1, 1, 10), request(last, 2, 10)];
+    folder.capture("far.pcap", &packets);
+    let args = ["run", "c.braid", "--in", "far.pcap", "--engine", "auto", "--json"];
+    assert_eq!(folder.braid(&args).code(0).json()["packets_in"], 3);
+}
+
+#[test]
 fn only_runs_choose_an_engine() {
     folder().braid(&["run", "c.braid", "--in", "in.pcap", "--engine", "auto:speed"]).code(2);
     let args = ["trace", "c.braid", "--in", "in.pcap", "--packet", "1", "--engine", "auto"];

@@ -31,24 +31,6 @@ pub const MARGIN: f64 = 0.1;
 /// The number of packets to simulate for a prediction.
 const PACKETS: usize = 2_048;
 
-/// What is predicted of a chain that one core runs to completion, and of a chain in stages.
-#[must_use]
-pub fn candidate(
-    run: Result<&Staged<'_>, Cost>,
-    overheads: &Overheads,
-    traffic: &Traffic,
-) -> Candidate {
-    let predict = |load| match run {
-        Ok(staged) => stages(staged, overheads, traffic, load, PACKETS),
-        Err(cost) => run_to_completion(cost, load, PACKETS),
-    };
-    Candidate {
-        stages: run.map_or(1, |staged| staged.costs.len()),
-        saturated: predict(Load::Saturated),
-        alone: predict(Load::Alone),
-    }
-}
-
 /// The candidate that serves a goal best. Stages must be better than run-to-completion, and more
 /// stages better than fewer, by [`MARGIN`]. Candidates are in the order of their stages.
 #[must_use]
@@ -60,6 +42,24 @@ pub fn choose(goal: Goal, candidates: &[Candidate]) -> Option<&Candidate> {
 }
 
 impl Candidate {
+    /// A chain that one core runs to completion.
+    #[must_use]
+    pub fn on_one_core(cost: Cost) -> Self {
+        Self::of(1, |load| run_to_completion(cost, load, PACKETS))
+    }
+
+    /// A chain in stages.
+    #[must_use]
+    pub fn in_stages(staged: &Staged<'_>, overheads: &Overheads, traffic: &Traffic) -> Self {
+        let predict = |load| stages(staged, overheads, traffic, load, PACKETS);
+        Self::of(staged.costs.len(), predict)
+    }
+
+    fn of(stages: usize, predict: impl Fn(Load) -> Predicted) -> Self {
+        let (saturated, alone) = (predict(Load::Saturated), predict(Load::Alone));
+        Self { stages, saturated, alone }
+    }
+
     /// The time that counts for a goal (ns).
     #[must_use]
     pub fn time_ns(&self, goal: Goal) -> f64 {

@@ -12,7 +12,7 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{Candidate, Goal, MARGIN, candidate, choose};
+pub use choice::{Candidate, Goal, MARGIN, choose};
 pub use cost::{Calls, Cost, Overheads};
 pub use load::{Latency, Load, Predicted, run_to_completion};
 pub use stages::{Staged, Traffic, stages};

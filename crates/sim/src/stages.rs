@@ -35,6 +35,9 @@ pub struct Traffic {
 }
 
 /// A chain in stages, on a core for each stage.
+///
+/// # Panics
+/// When a route names a stage that has no cost, or there is no stage.
 #[must_use]
 pub fn stages(
     staged: &Staged<'_>,

@@ -237,8 +237,8 @@ fn costs_of_calls_and_packets_are_told_apart() {
 fn stages_are_for_throughput_where_a_packet_alone_is_faster_on_one_core() {
     let routes = [sequence(&[0, 1])];
     let staged = staged(&routes, &[100.0, 300.0]);
-    let whole = candidate(Err(Cost::of_packet(400.0)), &MACHINE, &traffic());
-    let two = candidate(Ok(&staged), &MACHINE, &traffic());
+    let whole = Candidate::on_one_core(Cost::of_packet(400.0));
+    let two = Candidate::in_stages(&staged, &MACHINE, &traffic());
     // The hub until 114, the first bundle of the first stage until 914, a hop, 8 bundles of 2,419
     // on the second stage, a hop, and 19: 20,325 for 64 packets, or 318 for one instead of 400.
     is_near(two.saturated.packet_ns, 20_325.0 / 64.0);

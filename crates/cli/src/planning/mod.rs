@@ -14,7 +14,7 @@ use braid_bench::costs::{self, Measured};
 use braid_compiler::parallel::stages::stages;
 use braid_ir::chain::Chain;
 use braid_ir::service_graph::stages::Stages;
-use braid_sim::{Candidate, Cost, Goal, Overheads, Staged, candidate, choose};
+use braid_sim::{Candidate, Cost, Goal, Overheads, Staged, choose};
 use serde_json::{Value, json};
 
 use crate::answer::Failure;
@@ -95,11 +95,10 @@ pub fn plan(chain: &Chain, sample: &Sample, most: usize) -> Result<Planned, Stri
     let plans: Vec<(Stages, Measured)> =
         plans.into_iter().map(measured).collect::<Result<_, String>>()?;
     let overheads = calibration::now()?;
-    let traffic = plans.first().map(|(_, found)| found.traffic.clone()).unwrap_or_default();
-    let mut candidates = vec![candidate(Err(whole), &overheads, &traffic)];
+    let mut candidates = vec![Candidate::on_one_core(whole)];
     for (plan, Measured { costs, reach, traffic }) in &plans {
         let staged = Staged { routes: &plan.routes, costs: costs.clone(), reach: reach.clone() };
-        candidates.push(candidate(Ok(&staged), &overheads, traffic));
+        candidates.push(Candidate::in_stages(&staged, &overheads, traffic));
     }
     let Sample { source, .. } = *sample;
     Ok(Planned { packets: packets.len(), source, overheads, whole, plans, candidates })
