@@ -132,7 +132,7 @@ chain c { interface lan; interface wan; path lan <-> one() <-> wan; }",
     folder
         .braid(&["sim", "one.braid"])
         .code(3)
-        .warns("one.braid: the chain has no stages to simulate: it has one function");
+        .warns("one.braid: the chain has no stages to simulate: it has fewer than two functions");
 }
 
 #[test]

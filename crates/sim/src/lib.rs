@@ -1,5 +1,5 @@
 //! Predicts what stages on several cores bring (NFP, Sun et al., SIGCOMM 2017): a discrete-event
-//! simulation of the engine `parallel` ([`stages`]), the same for a chain that one core runs to
+//! simulation of the engine `parallel` ([`stages()`]), the same for a chain that one core runs to
 //! completion ([`run_to_completion`]), and the choice between the two ([`choose`]).
 //!
 //! Nothing here runs packets or reads a clock. The costs come from outside.

@@ -71,7 +71,7 @@ pub fn undivided(chain: &Chain, most: usize) -> Option<String> {
         plan.together.iter().map(|one| words::reason(chain, &one.why)).collect();
     why.dedup();
     Some(match why.is_empty() {
-        true => "it has one function".to_owned(),
+        true => "it has fewer than two functions".to_owned(),
         false => format!("it is one stage: {}", why.join("; ")),
     })
 }
