@@ -47,7 +47,7 @@ pub struct Measured {
 }
 
 /// A subject at work.
-struct Player {
+pub(crate) struct Player {
     engine: Box<dyn Engine>,
     stages: usize,
     frames: Vec<Packet>,
@@ -93,17 +93,22 @@ pub fn measure(
 impl Player {
     fn new(subject: &Subject) -> Result<Self, String> {
         let plan = stages(&subject.chain, subject.most);
-        let make = |chain: Chain| -> Result<Box<dyn Engine>, Unmade> {
-            let options = Options { jit: Jit::After(64), ..Options::fused() };
-            Ok(Box::new(Compiled::new(chain, Extent::Chain, options).map_err(Unmade)?))
-        };
         let options = parallel::Options::default();
         let engine = parallel::engine(&subject.chain, &plan, options, make).map_err(|why| why.0)?;
-        let frames = (0..FLOWS).map(|flow| frame(flow, subject.length)).collect::<Option<_>>();
+        Self::of(engine, plan.stages.len().max(1), subject.length)
+    }
+
+    /// An engine with this number of stages, and packets of a length.
+    pub(crate) fn of(
+        engine: Box<dyn Engine>,
+        stages: usize,
+        length: usize,
+    ) -> Result<Self, String> {
+        let frames = (0..FLOWS).map(|flow| frame(flow, length)).collect::<Option<_>>();
         let room = u32::try_from(2 * BURST).unwrap_or(u32::MAX);
         Ok(Self {
             engine,
-            stages: plan.stages.len().max(1),
+            stages,
             frames: frames.ok_or("no packets of this length")?,
             burst: Burst::new(),
             pool: Pool::new(room, SPREAD_FRAME).ok_or("no memory for packets")?,
@@ -115,7 +120,7 @@ impl Player {
     }
 
     /// Runs a burst of packets. Returns its time (ns).
-    fn run(&mut self, count: usize) -> f64 {
+    pub(crate) fn run(&mut self, count: usize) -> f64 {
         for _ in 0..count {
             self.next = (self.next + 1) % self.frames.len();
             self.now_ns += 1_000;
@@ -155,8 +160,14 @@ fn frame(flow: u32, length: usize) -> Option<Packet> {
     build_fresh(Link::Ethernet, 0, Shape::Udp4, &fields, &payload)
 }
 
+/// Makes the engine `fused` of a chain, whose programs are compiled at their first packet.
+pub(crate) fn make(chain: Chain) -> Result<Box<dyn Engine>, Unmade> {
+    let options = Options { jit: Jit::After(0), ..Options::fused() };
+    Ok(Box::new(Compiled::new(chain, Extent::Chain, options).map_err(Unmade)?))
+}
+
 /// The reason why there is no engine.
-struct Unmade(String);
+pub(crate) struct Unmade(pub(crate) String);
 
 impl From<std::io::Error> for Unmade {
     fn from(why: std::io::Error) -> Self {

@@ -8,6 +8,7 @@ use braid_ir::residual::Extent;
 use braid_lang::diag::did_you_mean_help;
 use braid_reference::Reference;
 use braid_runtime::{Engines, parallel};
+use braid_sim::Goal;
 
 use crate::answer::Failure;
 use crate::native;
@@ -29,6 +30,16 @@ const ENGINES: &[(&str, &str)] = &[
 /// The names of the engines. The reference engine is the last.
 pub fn names() -> impl DoubleEndedIterator<Item = &'static str> {
     ENGINES.iter().map(|(name, _)| *name)
+}
+
+/// The goal of a name that asks for a choice between run-to-completion and stages: `auto`,
+/// `auto:throughput`, `auto:latency`.
+pub fn goal(name: &str) -> Option<Goal> {
+    match name {
+        "auto" | "auto:throughput" => Some(Goal::Throughput),
+        "auto:latency" => Some(Goal::Latency),
+        _ => None,
+    }
 }
 
 /// The number of cores, at least 2.
@@ -79,6 +90,11 @@ pub fn live(name: &str, chain: &Chain) -> Result<Engines, Failure> {
 /// Makes the engine of this name for a chain. Packets wait while their program is compiled.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     with(name, chain, Options::default())
+}
+
+/// Makes the engine of this name for a measurement: programs are compiled at their first packet.
+pub fn measured(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+    with(name, chain, Options { jit: Jit::After(0), ..Options::default() })
 }
 
 fn with(name: &str, chain: &Chain, options: Options) -> Result<Box<dyn Engine>, Failure> {

@@ -55,6 +55,22 @@ fn function_of_a_library_beside_the_file_runs_in_every_engine() {
     }
 }
 
+#[test]
+fn native_functions_are_not_called_to_choose_an_engine() {
+    let folder = folder();
+    let declared = "native nf limiter(limit: u32) from \"good.so\";
+        nf plain() { match { else => output; } }";
+    chain(&folder, declared, "plain() <-> limiter(limit: 3)");
+    let ended = run(&folder, &["--engine", "auto", "--json"]).code(0);
+    let choice = &ended.json()["choice"];
+    assert_eq!(choice["engine"], "fused");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let why = choice["why"].as_str().expect("a reason");
+    assert!(cores < 2 || why.contains("it has native functions, which are not called"), "{why}");
+    let args = ["graph", "chain.braid", "--plan", "--measure"];
+    folder.braid(&args).code(0).says("not measured, so auto takes fused: it has native functions");
+}
+
 const OPERATORS: &str = r#"
 fn bits(a: ip4, b: u128) -> u8 from "operators.so";
 fn heavy(most: u16) -> u16 from "operators.so" function weight;

@@ -23,6 +23,7 @@ mod names;
 mod new;
 mod nfs;
 mod run;
+mod sim;
 mod streams;
 mod test;
 mod trace;
@@ -53,6 +54,7 @@ pub enum Command {
     Classes(classes::Args),
     Flows(flows::Args),
     Graph(graph::Args),
+    Sim(sim::Args),
     Inspect(inspect::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
@@ -85,6 +87,7 @@ impl Command {
             Command::Classes(args) => classes::run(&args, output),
             Command::Flows(args) => flows::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
+            Command::Sim(args) => sim::run(&args, output),
             Command::Inspect(args) => inspect::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),

@@ -1,5 +1,6 @@
 //! `braid graph`: which functions of a chain can work at the same time (NFP).
 
+mod measured;
 mod plan;
 
 use std::fmt::Write as _;
@@ -12,13 +13,17 @@ use braid_compiler::parallel::dot::dot;
 use braid_compiler::parallel::policy::Pair;
 use braid_compiler::parallel::stages::stages;
 use braid_compiler::parallel::svg::svg;
+use braid_ir::chain::Chain;
 use braid_ir::service_graph::{Extent, Merge, Operation, Verdict};
+use clap::ValueHint;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::engines;
 use crate::load::{self, Choice};
 use crate::output::Output;
+use crate::planning::sample::sample;
+use crate::planning::{self, obstacle};
 
 /// Show which functions of a chain can work on a packet at the same time, and the service graph
 /// that follows (NFP)
@@ -38,6 +43,13 @@ pub struct Args {
     /// With --plan: the most stages; as many as the machine has cores if you name no number
     #[arg(long, value_name = "N", requires = "plan")]
     stages: Option<usize>,
+    /// With --plan: measure the stages and this machine, and predict what stages bring
+    #[arg(long, requires = "plan")]
+    measure: bool,
+    /// With --measure: a capture with the packets to measure with, instead of generated ones
+    #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1.., requires = "measure")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    inputs: Vec<String>,
 }
 
 /// The output format of a graph.
@@ -60,16 +72,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
     let chain = load::program(&args.file)?.chain(&choice)?;
     if args.plan {
-        let plan = stages(&chain, args.stages.unwrap_or_else(engines::cores));
-        match args.format {
-            Format::Json => output.value(&plan::value(&chain, &plan)),
-            Format::Text if output.json => output.value(&plan::value(&chain, &plan)),
-            Format::Text => output.text(plan::text(&chain, &plan)),
-            Format::Dot | Format::Svg => {
-                return Err(Failure::usage("a plan is text or JSON: --format text, --format json"));
-            }
-        }
-        return Ok(Answer::Yes);
+        return plan_of(args, &chain, output);
     }
     let found =
         paths(&chain).map_err(|why| Failure::input(format!("{}: {why}", args.file.display())))?;
@@ -80,6 +83,38 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Format::Svg => output.text(svg(&chain.name, &found)),
         Format::Text => output.text(text(&chain.name, &found)),
     }
+    Ok(Answer::Yes)
+}
+
+/// Shows the stages of a chain, and what they cost if the user asks for it.
+fn plan_of(args: &Args, chain: &Chain, output: &Output) -> Outcome {
+    if matches!(args.format, Format::Dot | Format::Svg) {
+        return Err(Failure::usage("a plan is text or JSON: --format text, --format json"));
+    }
+    let most = args.stages.unwrap_or_else(engines::cores);
+    let plan = stages(chain, most);
+    let planned = match (args.measure, obstacle(chain, most)) {
+        (false, _) => None,
+        (true, Some(why)) => Some(Err(why)),
+        (true, None) => Some(planning::plan(chain, &sample(&args.inputs, chain)?, most)),
+    };
+    if output.json || args.format == Format::Json {
+        let mut value = plan::value(chain, &plan);
+        match &planned {
+            Some(Ok(planned)) => value["measured"] = measured::value(chain, planned),
+            Some(Err(why)) => value["not_measured"] = json!(why),
+            None => {}
+        }
+        output.value(&value);
+        return Ok(Answer::Yes);
+    }
+    let mut text = plan::text(chain, &plan);
+    match &planned {
+        Some(Ok(planned)) => text += &measured::text(chain, planned),
+        Some(Err(why)) => text += &format!("\nnot measured, so auto takes fused: {why}\n"),
+        None => {}
+    }
+    output.text(text);
     Ok(Answer::Yes)
 }
 

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use braid_ir::chain::Chain;
-use braid_ir::service_graph::stages::{Entry, Route, Stages, Together, Why};
+use braid_ir::service_graph::stages::{Entry, Route, Stages, Together};
 use braid_ir::service_graph::{Extent, Step, Target};
 use serde_json::{Value, json};
+
+use crate::planning::words::{name, names, reason};
 
 /// The plan as text.
 pub fn text(chain: &Chain, plan: &Stages) -> String {
@@ -90,42 +92,14 @@ fn number(route: &Route, function: usize) -> usize {
     route.stages.get(function).map_or(0, |stage| stage + 1)
 }
 
-fn names(chain: &Chain, functions: &[u16]) -> String {
-    functions.iter().map(|node| name(chain, *node)).collect::<Vec<_>>().join(", ")
-}
-
-fn name(chain: &Chain, node: u16) -> &str {
-    chain.nodes.get(usize::from(node)).map_or("", |node| &node.name)
-}
-
-/// The reason why functions are one stage.
-fn reason(chain: &Chain, why: &Why) -> String {
-    match why {
-        Why::Workers => "the workers of the chain must be apart first".to_owned(),
-        Why::Holds(node) => format!("{} may hold packets", name(chain, *node)),
-        Why::Circle => "packets may come back to a function".to_owned(),
-        Why::Hops => "one packet may cause more visits than the hop limit allows".to_owned(),
-        Why::Sends(node) => {
-            format!("{} sends the others more than the packet itself", name(chain, *node))
-        }
-        Why::Priority => "Priority relates them, or they are between such functions".to_owned(),
-        Why::Handlers => "one takes events of another".to_owned(),
-        Why::Events => "timers or ended entries publish events, whose order is one".to_owned(),
-        Why::Between => "a path leaves a stage only once".to_owned(),
-        Why::Merge => "no merger can put their results together".to_owned(),
-        Why::Threads => "no more stages were asked for".to_owned(),
-        Why::Unfit(why) => why.clone(),
-    }
-}
-
 /// The plan as JSON.
 pub fn value(chain: &Chain, plan: &Stages) -> Value {
-    let names = |functions: &[u16]| -> Vec<&str> {
+    let list = |functions: &[u16]| -> Vec<&str> {
         functions.iter().map(|node| name(chain, *node)).collect()
     };
-    let stages = plan.stages.iter().map(|stage| json!(names(&stage.functions)));
+    let stages = plan.stages.iter().map(|stage| json!(list(&stage.functions)));
     let together = plan.together.iter().map(|Together { functions, why }| {
-        json!({ "functions": names(functions), "why": reason(chain, why) })
+        json!({ "functions": list(functions), "why": reason(chain, why) })
     });
     json!({
         "chain": chain.name,

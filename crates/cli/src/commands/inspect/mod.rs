@@ -1,24 +1,21 @@
 //! `braid inspect`: the actions of native functions on packets (NFP §5.4), observed in a run and
 //! declared by the functions.
 
-mod traffic;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use braid_compiler::profile::{Profile, details, of_native, table};
 use braid_ir::chain::{Chain, Node};
-use braid_ir::engine::{Counters, Engine, Event, Outputs};
+use braid_ir::engine::{Counters, Engine};
 use braid_native::Profile as Seen;
-use braid_packet::Packet;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::engines;
+use crate::generated;
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{Output, warn};
-use traffic::Traffic;
 
 /// Show the actions of native functions on packets: observed under generated traffic, and declared
 /// (NFP §5.4)
@@ -50,7 +47,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         return Err(Failure::input(format!("{}: {why}", args.file.display())));
     }
     native::observe(&mut chain);
-    let engine = drive(&chain, args.packets)?;
+    let mut engine = engines::make(engines::REFERENCE, &chain)?;
+    generated::drive(&chain, engine.as_mut(), args.packets, |_, _| {});
     let found = inspected(&chain, engine.as_ref());
     let problems: Vec<String> = found.iter().flat_map(|one| one.problems.clone()).collect();
     if output.json {
@@ -61,31 +59,6 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     }
     problems.iter().for_each(warn);
     Ok(Answer::of(problems.is_empty()))
-}
-
-/// Runs a chain under generated traffic.
-fn drive(chain: &Chain, packets: u32) -> Result<Box<dyn Engine>, Failure> {
-    let mut engine = engines::make("reference", chain)?;
-    let mut traffic = Traffic::new(chain);
-    for _ in 0..packets {
-        let (interface, packet) = traffic.next();
-        let mut left = Left::default();
-        engine.packet(interface, packet, &mut left);
-        left.0.into_iter().for_each(|(interface, packet)| traffic.left(interface, packet));
-    }
-    Ok(engine)
-}
-
-/// The packets that left.
-#[derive(Default)]
-struct Left(Vec<(u16, Packet)>);
-
-impl Outputs for Left {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        self.0.push((interface, packet));
-    }
-
-    fn event(&mut self, _event: Event) {}
 }
 
 fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {

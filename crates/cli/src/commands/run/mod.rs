@@ -14,6 +14,7 @@ use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
 use braid_runtime::{Engines, Run, RunError, Sinks, Summary, Unwritten, report};
+use braid_sim::Goal;
 use clap::ValueHint;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -24,6 +25,7 @@ use crate::engines;
 use crate::load::{self, Choice, Program};
 use crate::native;
 use crate::output::{Output, tell, warn};
+use crate::planning::{self, Choice as EngineChoice};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
@@ -81,7 +83,8 @@ pub struct Args {
     /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]
     follow: bool,
-    /// The engine: fused, synth, sequential, parallel, parallel:N or reference
+    /// The engine: fused, synth, sequential, parallel, parallel:N or reference; auto or
+    /// auto:latency chooses between fused and parallel:N by measured costs
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
     /// A file of configuration changes to make during the run
@@ -112,7 +115,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
              --if IF=KIND:DEVICE",
         ));
     }
-    engines::check(&args.engine)?;
+    let goal = goal(args)?;
     let mut program = load::program(&args.file)?;
     let mut chain = program.chain(&args.choice)?;
     if args.check_native {
@@ -125,12 +128,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let is_live = !args.devices.is_empty();
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
     check_workers(chain.workers)?;
+    let choice = goal.map(|goal| planning::choice(&chain, goal, &args.inputs)).transpose()?;
+    choice.iter().for_each(|choice| tell(choice.text()));
+    let engine = choice.as_ref().map_or(args.engine.as_str(), |choice| &choice.engine);
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
-    let socket = args
-        .ctl
-        .as_deref()
-        .map(|path| Socket::listen(path).map_err(|why| Failure::file(path, why)));
-    let socket = socket.transpose()?;
+    let socket = socket(args)?;
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
@@ -147,12 +149,12 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         confine(args, kinds, &program, native::any(&chain))?;
     }
     let bytes = inputs.bytes();
-    let begin = || begin(args, &chain, bytes);
+    let begin = || begin(args, engine, &chain, bytes);
     let mut engines = match &mut kept {
         Some(kept) => kept.resume(&chain, begin)?,
         None => begin()?,
     };
-    let Done { chain, mut engine, result } = match devices {
+    let Done { chain, engine: mut ran, result } = match devices {
         None => {
             let result = drive(args, &chain, &mut engines, (inputs, sinks), control);
             Done { chain: Arc::new(chain), engine: engines.into_engine(), result: result? }
@@ -162,17 +164,32 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            drive_live(args, run, kept.as_mut(), ports)?
+            drive_live(args, engine, run, kept.as_mut(), ports)?
         }
     };
     // A run that failed has state, too: a device that is gone must not end connections.
-    let unsaved = kept.and_then(|mut kept| kept.save(&engine.export()).err());
+    let unsaved = kept.and_then(|mut kept| kept.save(&ran.export()).err());
     let mut done = result.inspect_err(|_| unsaved.iter().for_each(warn))?;
     done.unwritten.extend(unsaved);
     if let Some(state) = state {
-        done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
+        done.unwritten.extend(state.write_state(&chain, ran.as_ref()).err());
     }
-    present(&chain, engine.as_ref(), done, output)
+    present(&chain, ran.as_ref(), done, choice.as_ref(), output)
+}
+
+/// What a choice of the engine is for, unless the user names an engine.
+fn goal(args: &Args) -> Result<Option<Goal>, Failure> {
+    let goal = engines::goal(&args.engine);
+    if goal.is_none() {
+        engines::check(&args.engine)?;
+    }
+    Ok(goal)
+}
+
+/// Opens the socket through which others look into the run.
+fn socket(args: &Args) -> Result<Option<Socket>, Failure> {
+    let listen = |path| Socket::listen(path).map_err(|why| Failure::file(path, why));
+    args.ctl.as_deref().map(listen).transpose()
 }
 
 /// The most workers for each core of the machine. With more of them, a run does little else than
@@ -205,12 +222,12 @@ const NEEDS_MORE: &str = "; if the function needs more than a live run may do (d
     use --no-sandbox";
 
 /// Makes the engines of a run whose captures have this number of bytes.
-fn begin(args: &Args, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
+fn begin(args: &Args, engine: &str, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
     if args.devices.is_empty() {
-        return engines::offline(&args.engine, chain, bytes);
+        return engines::offline(engine, chain, bytes);
     }
     let is_confined = !args.no_sandbox && native::any(chain);
-    engines::live(&args.engine, chain).map_err(|failure| Failure {
+    engines::live(engine, chain).map_err(|failure| Failure {
         text: failure.text + if is_confined { NEEDS_MORE } else { "" },
         ..failure
     })
@@ -251,7 +268,13 @@ fn confine(
 }
 
 /// Prints the results of a run.
-fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Output) -> Outcome {
+fn present(
+    chain: &Chain,
+    engine: &dyn Engine,
+    mut done: Summary,
+    choice: Option<&EngineChoice>,
+    output: &Output,
+) -> Outcome {
     let problems = native::problems(chain, engine);
     // A stream function's problems are those of the traffic.
     let is_native =
@@ -264,6 +287,9 @@ fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Outpu
     let failure = unwritten(&done.unwritten);
     if output.json {
         let mut value = report::report(chain, &done);
+        if let Some(choice) = choice {
+            value["choice"] = choice.value();
+        }
         if let Some(failure) = &failure {
             value["error"] = Value::from(failure.text.as_str());
         }
@@ -277,6 +303,7 @@ fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Outpu
 /// Runs over live interfaces.
 fn drive_live(
     args: &Args,
+    engine: &str,
     run: Live<'_>,
     kept: Option<&mut Kept>,
     ports: Vec<Ports>,
@@ -290,7 +317,7 @@ fn drive_live(
     let mut surroundings = Surroundings {
         file: &args.file,
         choice: &args.choice,
-        engine: &args.engine,
+        engine,
         check_native: args.check_native,
         kept,
     };

@@ -5,6 +5,7 @@
 use braid_externs::Rng;
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Chain;
+use braid_ir::engine::{Engine, Event, Outputs};
 use braid_ir::model::{Kind, ParamTy};
 use braid_ir::value::{ParamValue, RuleAddrs};
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
@@ -17,8 +18,37 @@ const MOST: usize = 256;
 /// The time between packets (ns).
 const STEP_NS: u64 = 3_000_000;
 
+/// Runs a chain under generated traffic, and shows each packet before it enters.
+pub fn drive(
+    chain: &Chain,
+    engine: &mut dyn Engine,
+    packets: u32,
+    mut show: impl FnMut(u16, &Packet),
+) {
+    let mut traffic = Traffic::new(chain);
+    for _ in 0..packets {
+        let (interface, packet) = traffic.next();
+        show(interface, &packet);
+        let mut left = Left::default();
+        engine.packet(interface, packet, &mut left);
+        left.0.into_iter().for_each(|(interface, packet)| traffic.left(interface, packet));
+    }
+}
+
+/// The packets that left.
+#[derive(Default)]
+struct Left(Vec<(u16, Packet)>);
+
+impl Outputs for Left {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.0.push((interface, packet));
+    }
+
+    fn event(&mut self, _event: Event) {}
+}
+
 /// A source of packets for a chain.
-pub struct Traffic {
+struct Traffic {
     rng: Rng,
     now: u64,
     interfaces: u16,
@@ -42,7 +72,7 @@ struct Flow {
 }
 
 impl Traffic {
-    pub fn new(chain: &Chain) -> Self {
+    fn new(chain: &Chain) -> Self {
         let behind = chain.interfaces.iter().map(|interface| {
             let all = interface.behind4.intervals();
             all.iter().flat_map(|&(lo, hi)| (0..4).map(move |n| hi.min(lo + n))).collect()
@@ -123,13 +153,13 @@ impl Traffic {
     }
 
     /// Remembers a packet that has left the chain.
-    pub fn left(&mut self, interface: u16, packet: Packet) {
+    fn left(&mut self, interface: u16, packet: Packet) {
         self.left.push_back((interface, packet));
         self.left.truncate(REMEMBERED);
     }
 
     /// The next packet, and the interface where it enters.
-    pub fn next(&mut self) -> (u16, Packet) {
+    fn next(&mut self) -> (u16, Packet) {
         self.now += STEP_NS;
         let draw = self.rng.below(10);
         if draw < 3
