@@ -197,6 +197,10 @@ impl Stack {
         if let Some(had) = self.brought.had.get_mut(function) {
             *had = true;
         }
+        let was_reset = self.reset_by(function);
+        if was_reset.is_none() {
+            self.inspect(packet, layout, (function, params), run);
+        }
         let now = packet.time_ns;
         let (Some(of), Some(lately), Some(missed)) = (
             self.functions.get(function),
@@ -209,25 +213,31 @@ impl Stack {
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
+        if let Some(reason) = was_reset {
+            return Answer { verdict: verdict(reason), ..Answer::default() };
+        }
         if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at))
             && let Some(follower) = known.followers.get_mut(function)
+            && let Some(flow) = known.aborted
         {
-            if let Part::Reset(reason) = follower.part {
-                return Answer { verdict: verdict(reason), ..Answer::default() };
-            }
             // Another function has reset the connection, and this is the RST.
-            if let Some(flow) = known.aborted {
-                follower.close(flow, &mut inspected, run);
-            }
+            follower.close(flow, &mut inspected, run);
         }
-        self.inspect(packet, layout, (function, params), run);
         if !self.brought.events.is_empty() {
             self.publish((packet.payload(layout), now), function, params, run);
         }
+        match self.reset_by(function) {
+            Some(reason) => self.reset(packet, layout, reason),
+            None => Answer::default(),
+        }
+    }
+
+    /// The reason for which a function has reset the packet's connection.
+    fn reset_by(&self, function: usize) -> Option<ReasonId> {
         let known = self.brought.known.and_then(|at| self.known.get(at));
-        match known.and_then(|known| known.followers.get(function)).map(|one| one.part) {
-            Some(Part::Reset(reason)) => self.reset(packet, layout, reason),
-            _ => Answer::default(),
+        match known.and_then(|known| known.followers.get(function))?.part {
+            Part::Reset(reason) => Some(reason),
+            _ => None,
         }
     }
 
@@ -311,29 +321,34 @@ impl Stack {
             return;
         }
         let Some(flow) = packet.flow_key(layout) else { return };
-        let Some(Status { client, is_established }) = monitor.status(flow) else { return };
+        let Some(Status { client, is_established, is_over }) = monitor.status(flow) else { return };
         let of_flow = OfFlow { packet, layout, flow, from_client: flow == client, is_established };
         let mut new = None;
         let known_one = brought.known.and_then(|at| known.get_mut(at));
-        let follower = known_one.and_then(|known| known.followers.get_mut(function));
-        let follower = follower.unwrap_or_else(|| new.insert(Follower::default()));
-        if let Part::Left | Part::Reset(_) = follower.part {
-            return;
-        }
+        let follower = match known_one.and_then(|known| known.followers.get_mut(function)) {
+            Some(Follower { part: Part::Left | Part::Reset(_), .. }) => return,
+            Some(follower) if follower.part != Part::Over => follower,
+            // Nothing is kept of a connection that is over.
+            _ => new.insert(Follower::default()),
+        };
         follower.learn(of.changes);
         let memory = follower.memory();
         let end = of_flow.inspect_by(&mut follower.inspections, &mut inspected, run);
-        follower.ended(end);
+        if !is_over {
+            follower.ended(end);
+        }
         let changed = follower.memory();
         if let Some(new) = new {
-            if end == End::Forward && !new.inspections.has_bits() {
+            if is_over || end == End::Forward && !new.inspections.has_bits() {
                 return;
             }
             let at = known.insert(Known::new(count));
             places.insert(connection, at);
             brought.known = Some(at);
-            let place = known.get_mut(at).and_then(|known| known.followers.get_mut(function));
-            place.into_iter().for_each(|place| *place = new.clone());
+            let known = known.get_mut(at);
+            if let Some(place) = known.and_then(|known| known.followers.get_mut(function)) {
+                *place = new;
+            }
         }
         if let Some(of) = brought.known.and_then(|at| known.get_mut(at)) {
             of.memory = of.memory + changed - memory;

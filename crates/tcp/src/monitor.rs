@@ -202,7 +202,8 @@ impl Monitor {
     pub fn status(&mut self, flow: FlowKey) -> Option<Status> {
         let at = self.table.get(&flow.bidirectional()).copied()?;
         let connection = self.connections.get(at)?;
-        Some(Status { client: connection.flow, is_established: connection.is_open })
+        let Connection { flow, is_open, is_over, .. } = **connection;
+        Some(Status { client: flow, is_established: is_open, is_over })
     }
 
     /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes).

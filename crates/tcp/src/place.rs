@@ -39,6 +39,8 @@ pub struct Status {
     pub client: FlowKey,
     /// Whether both ends have agreed on it, or it was picked up later.
     pub is_established: bool,
+    /// Whether both streams have ended.
+    pub is_over: bool,
 }
 
 /// How far a stream has been delivered.

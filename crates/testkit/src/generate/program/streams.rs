@@ -62,7 +62,7 @@ alert tcp any any -> any any (content:"x"; flowbits:toggle,x; flowbits:noalert; 
 alert tcp any any -> any any (content:"a"; flowbits:isset,x; sid:8;)
 alert tcp any any -> any any (content:"b"; flowbits:isnotset,x; flowbits:set,b; sid:9;)
 alert udp any any -> any any (content:"a"; flowbits:isnotset,a; flowbits:set,a; sid:12;)
-alert udp any any -> any any (flow:established; dsize:>3; content:"b"; sid:13;)
+alert udp any any -> any any (flow:established; dsize:>1; content:"b"; sid:13;)
 drop udp any any -> any any (byte_test:1,&,1,0; content:"evil"; sid:14;)
 alert tcp any any -> any [1:80] (flags:S,12; flowbits:set,syn; noalert; sid:15;)
 alert tcp any any -> any any (flow:to_client; dsize:1<>4; flowbits:isset,syn; sid:16;)
