@@ -249,3 +249,14 @@ fn at(percentile: usize, mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     all.get(all.len() * percentile / 100).copied().unwrap_or(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use braid_runtime::parallel::Options;
+
+    #[test]
+    fn simulated_bursts_and_bundles_are_as_large_as_real_ones() {
+        assert_eq!(braid_sim::BURST, braid_packet::BURST);
+        assert_eq!(braid_sim::BUNDLE, Options::default().bundle);
+    }
+}

@@ -40,7 +40,7 @@ fn three_busy_functions_side_by_side_take_a_third_of_the_time() {
     let found = simulated(&[&["--chain", "beside", "--cores", "3"], &costs[..]].concat());
     assert_eq!(found["simulated"], true);
     assert_eq!(found["source"], "no packets");
-    for load in ["alone", "full_bursts"] {
+    for load in ["alone", "saturated"] {
         assert!((packet_ns(&found, 1, load) - 3e8).abs() < 1.0);
         let two = packet_ns(&found, 2, load);
         assert!((2e8..2.5e8).contains(&two), "{load}: {two}");
@@ -61,7 +61,7 @@ fn functions_in_sequence_gain_throughput_but_not_latency() {
     let costs = ["--chain", "behind", "--cost", "a=1e8", "--cost", "b=1e8"];
     let found = simulated(&costs);
     // Nine bundles of 8 in the time of sixteen.
-    assert!(packet_ns(&found, 2, "full_bursts") < 1.5e8);
+    assert!(packet_ns(&found, 2, "saturated") < 1.5e8);
     assert!(packet_ns(&found, 2, "alone") > 2e8);
 }
 

@@ -14,5 +14,5 @@ mod tests;
 
 pub use choice::{Candidate, Goal, MARGIN, choose};
 pub use cost::{Calls, Cost, Overheads};
-pub use load::{Latency, Load, Predicted, run_to_completion};
-pub use stages::{Staged, Traffic, stages};
+pub use load::{BURST, Latency, Load, Predicted, run_to_completion};
+pub use stages::{BUNDLE, Staged, Traffic, stages};

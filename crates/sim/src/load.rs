@@ -5,7 +5,7 @@ use braid_externs::Rng;
 use serde::Serialize;
 
 /// The most packets of a burst.
-const BURST: usize = 64;
+pub const BURST: usize = 64;
 
 /// When packets come.
 #[derive(Clone, Copy, PartialEq, Debug)]

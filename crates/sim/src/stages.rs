@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::mem::take;
 
 /// The most packets of a bundle.
-const BUNDLE: usize = 8;
+pub const BUNDLE: usize = 8;
 
 /// A chain in stages, with their costs.
 #[derive(Clone, Debug)]

@@ -62,7 +62,7 @@ impl OfFlow<'_> {
     }
 
     /// Inspects a packet of a connection, likewise.
-    pub fn inspect_by(
+    pub fn inspect_connection(
         self,
         inspections: &mut Inspections,
         inspected: &mut Inspected<'_>,

@@ -333,7 +333,7 @@ impl Stack {
         };
         follower.learn(of.changes);
         let memory = follower.memory();
-        let end = of_flow.inspect_by(&mut follower.inspections, &mut inspected, run);
+        let end = of_flow.inspect_connection(&mut follower.inspections, &mut inspected, run);
         if !is_over {
             follower.ended(end);
         }

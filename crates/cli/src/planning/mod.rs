@@ -8,7 +8,7 @@ pub mod calibration;
 pub mod sample;
 pub mod words;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use braid_bench::costs::{self, Measured};
 use braid_compiler::parallel::stages::stages;
@@ -23,6 +23,8 @@ use sample::{Sample, sample};
 
 /// The time for the whole chain, and for all its stages.
 const LIMITS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(120)];
+/// The time after which no further plan is compiled and measured.
+const COMPILING: Duration = Duration::from_secs(1);
 
 /// What was measured of a chain, and what it predicts.
 pub struct Planned {
@@ -88,12 +90,14 @@ pub fn plan(chain: &Chain, sample: &Sample, most: usize) -> Result<Planned, Stri
     let whole = costs::whole(chain, packets, for_whole)?;
     let plans = plans(chain, most);
     let each = for_plans / u32::try_from(plans.len()).unwrap_or(u32::MAX).max(1);
+    let begin = Instant::now();
     let measured = |plan: Stages| {
         let found = costs::stages(chain, &plan, packets, each)?;
         Ok((plan, found))
     };
-    let plans: Vec<(Stages, Measured)> =
-        plans.into_iter().map(measured).collect::<Result<_, String>>()?;
+    // With many cores, compiling the stages of many plans takes longer than measuring them.
+    let in_time = plans.into_iter().take_while(|_| begin.elapsed() < COMPILING);
+    let plans: Vec<(Stages, Measured)> = in_time.map(measured).collect::<Result<_, String>>()?;
     let overheads = calibration::now()?;
     let mut candidates = vec![Candidate::on_one_core(whole)];
     for (plan, Measured { costs, reach, traffic }) in &plans {

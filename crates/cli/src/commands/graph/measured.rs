@@ -17,7 +17,7 @@ const GOALS: [Goal; 2] = [Goal::Throughput, Goal::Latency];
 
 /// The costs and predictions as text.
 pub fn text(chain: &Chain, planned: &Planned) -> String {
-    let Planned { packets, source, plans, .. } = planned;
+    let Planned { packets, source, .. } = planned;
     let mut text = format!("\nmeasured on {packets} packets of {source}\n\n");
     text += &costs(chain, planned);
     text += "\nwhat stages cost on this machine\n";
@@ -28,9 +28,6 @@ pub fn text(chain: &Chain, planned: &Planned) -> String {
         if let Some(best) = choose(goal, &planned.candidates) {
             let _ = writeln!(text, "auto:{} takes {}", goal_name(goal), engine(best));
         }
-    }
-    if plans.is_empty() {
-        text += "the chain has no plan with several stages\n";
     }
     text
 }

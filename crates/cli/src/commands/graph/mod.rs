@@ -93,10 +93,10 @@ fn plan_of(args: &Args, chain: &Chain, output: &Output) -> Outcome {
     }
     let most = args.stages.unwrap_or_else(engines::cores);
     let plan = stages(chain, most);
-    let planned = match (args.measure, obstacle(chain, most)) {
-        (false, _) => None,
-        (true, Some(why)) => Some(Err(why)),
-        (true, None) => Some(planning::plan(chain, &sample(&args.inputs, chain)?, most)),
+    let planned = match args.measure.then(|| obstacle(chain, most)) {
+        None => None,
+        Some(Some(why)) => Some(Err(why)),
+        Some(None) => Some(planning::plan(chain, &sample(&args.inputs, chain)?, most)),
     };
     if output.json || args.format == Format::Json {
         let mut value = plan::value(chain, &plan);

@@ -82,7 +82,7 @@ pub fn value(chain: &Chain, costs: &Costs, machine: &Overheads, rows: &[Row]) ->
     let runs = rows.iter().map(|row| {
         let (load, rate) = match row.load {
             Load::Alone => ("alone", None),
-            Load::Saturated => ("full_bursts", None),
+            Load::Saturated => ("saturated", None),
             Load::Rate(rate) => ("rate", Some(rate)),
         };
         json!({
