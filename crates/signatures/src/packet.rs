@@ -8,6 +8,7 @@ use crate::rule::{Buffer, Rule};
 use crate::whole;
 use crate::work::Work;
 use braid_intervals::IntervalSet;
+use std::cell::Cell;
 
 /// A packet as rules about packets see it.
 pub struct Packet<'a> {
@@ -27,11 +28,11 @@ pub struct Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// Whether its headers are as a rule asks.
-    fn has(&self, rule: &Rule) -> bool {
+    /// Whether its headers are as a rule asks. `number` gives the numbers in its headers.
+    fn has(&self, rule: &Rule, number: &dyn Fn(Number) -> Option<u32>) -> bool {
         let is_asked = rule.is_established.is_none_or(|wanted| wanted == self.is_established);
-        let holds = |(number, values): &(Number, IntervalSet)| {
-            (self.number)(*number).is_some_and(|value| values.contains(value.into()))
+        let holds = |(of, values): &(Number, IntervalSet)| {
+            number(*of).is_some_and(|value| values.contains(value.into()))
         };
         // Most packets fail the numbers, which are cheaper than the lists of addresses.
         is_asked
@@ -43,7 +44,17 @@ impl Packet<'_> {
     pub(crate) fn inspect(&self, context: &mut Context<'_, '_>) {
         let set = context.rules.set;
         let seen = [(Buffer::Raw, self.bytes.into())];
-        let has = |rule: &Rule| self.has(rule);
+        // Many rules ask for the same number, one rule after the other.
+        let last = Cell::new(None);
+        let number = |of| match last.get() {
+            Some((known, value)) if known == of => value,
+            _ => {
+                let value = (self.number)(of);
+                last.set(Some((of, value)));
+                value
+            }
+        };
+        let has = |rule: &Rule| self.has(rule, &number);
         let rules = set.packets(self.kind);
         whole::evaluate(rules, &seen, (self.from_client, &has), Work(PACKET_WORK), context);
     }
