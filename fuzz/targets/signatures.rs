@@ -1,9 +1,11 @@
 #![no_main]
-//! Reads a file of signatures, and lets them inspect bytes as a connection and as datagrams. What
-//! is saved after each part must go on as what was not, and memory must stay within its limit.
+//! Reads a file of signatures, and lets them inspect bytes as a connection, as segments, and as
+//! datagrams. What is saved after each part must go on as what was not, and memory must stay within
+//! its limit.
 
 use braid_signatures::{
-    Alert, Counts, Datagrams, Flow, Inspection, Rules, Signatures, Thresholds, limits, load,
+    Alert, Counts, Datagrams, Flow, Inspection, Kind, Number, Packet, Rules, Signatures,
+    Thresholds, limits, load,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -18,10 +20,10 @@ fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Count
     let (mut thresholds, mut counts, mut alerts) = Default::default();
     let (mut inspection, mut datagrams) = (Inspection::default(), Datagrams::default());
     let mut offsets = [0; 2];
-    for (number, part) in parts.iter().enumerate() {
-        let from_client = number % 2 == 0;
+    for (place, part) in parts.iter().enumerate() {
+        let from_client = place % 2 == 0;
         let flow = if from_client { FLOW } else { FLOW.reversed() };
-        let now = number as u64 * 1_000_000_000;
+        let now = place as u64 * 1_000_000_000;
         let rules = &mut Rules {
             set,
             thresholds: &mut thresholds,
@@ -30,9 +32,22 @@ fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Count
             alerts: &mut alerts,
         };
         let offset = &mut offsets[usize::from(from_client)];
+        // The part's own bytes are its numbers too. Behind its end, the packet lacks the header.
+        let number = |of: Number| part.get(of as usize).copied().map(u32::from);
+        let packet = |kind| Packet {
+            kind,
+            flow,
+            from_client,
+            is_established: place > 1,
+            bytes: part,
+            number: &number,
+        };
+        inspection.packet(rules, &packet(Kind::Tcp));
         inspection.data(rules, (flow, from_client), (*offset, part));
         *offset += part.len() as u64;
-        datagrams.datagram(rules, (flow, from_client, number > 0), part);
+        for kind in [Kind::Udp, Kind::Icmp, Kind::Other] {
+            datagrams.packet(rules, &packet(kind));
+        }
         if is_saved {
             inspection = Inspection::from_bytes(&inspection.to_bytes()).expect("whole");
             datagrams = Datagrams::from_bytes(&datagrams.to_bytes()).expect("whole");
@@ -42,8 +57,7 @@ fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Count
     }
     let now = u64::MAX;
     let (thresholds, counts_now) = (&mut thresholds, &mut counts);
-    let rules =
-        &mut Rules { set, thresholds, now, counts: counts_now, alerts: &mut alerts };
+    let rules = &mut Rules { set, thresholds, now, counts: counts_now, alerts: &mut alerts };
     inspection.close(rules, FLOW);
     (alerts, counts)
 }
