@@ -53,11 +53,11 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
     }
 }
 
-/// Updates the knowledge about headers after bytes of a UDP payload have changed: they may now be a
-/// header that the port announces. Headers that are there stay, because the payload is behind them.
-pub(super) fn doubt_behind_ports(state: &mut State) {
+/// Updates the knowledge about headers after bytes of the payload have changed: they may now be
+/// some of these headers. Headers that are there stay, because the payload is behind them.
+pub(super) fn doubt_in_payload(state: &mut State, headers: impl Iterator<Item = Header>) {
     let absent = |header: &Header| state.headers.has(*header) != Ok(true);
-    let doubted: Vec<Header> = Header::behind_ports().filter(absent).collect();
+    let doubted: Vec<Header> = headers.filter(absent).collect();
     let behind = FIELDS.iter().filter(|info| doubted.contains(&info.header));
     let fields: Vec<Field> = behind.map(|info| info.field).collect();
     state.headers.forget(Header::bits(&doubted));

@@ -1,9 +1,10 @@
 //! Operations on the packet: fields as values, header changes, copies and new packets.
 
-use super::announce::doubt_behind_ports;
+use super::announce::doubt_in_payload;
 use super::build::Path;
 use super::draft::{Draft, Flow};
 use super::fields::{load, load_entry, store};
+use super::headers;
 use super::mutants::SynthMutant;
 use super::options::{option_op, rewritten};
 use super::state::Tag;
@@ -89,22 +90,50 @@ pub(super) fn packet_op(
     Ok(Flow::Next)
 }
 
-/// Whether the packet has UDP. `None` if its payload cannot be changed, so that `ok` is false: the
-/// packet is an ICMP error, or it has neither TCP nor UDP, where the operation `needs` one.
-fn transport(
-    draft: &mut Draft,
-    path: &mut Path,
-    (ok, needs): (ValueId, bool),
-) -> Result<Option<bool>, Header> {
-    if path.state.headers.has(Header::L4)? {
-        return path.state.headers.has(Header::Udp).map(Some);
+/// What is in front of a payload that can be changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Tcp,
+    Udp,
+    /// Neither.
+    Other,
+}
+
+impl Before {
+    /// What is in front of the packet's payload. `None` if the payload cannot be changed, so that
+    /// `ok` is false: the packet is an ICMP error, or it has neither TCP nor UDP, where the
+    /// operation `needs` one.
+    fn of(
+        draft: &mut Draft,
+        path: &mut Path,
+        (ok, needs): (ValueId, bool),
+    ) -> Result<Option<Self>, Header> {
+        if path.state.headers.has(Header::L4)? {
+            let is_udp = path.state.headers.has(Header::Udp)?;
+            return Ok(Some(if is_udp { Self::Udp } else { Self::Tcp }));
+        }
+        if !needs && !path.state.headers.has(Header::Quoted)? {
+            return Ok(Some(Self::Other));
+        }
+        let no = draft.values.truth(false);
+        draft.bind(path, ok, no);
+        Ok(None)
     }
-    if !needs && !path.state.headers.has(Header::Quoted)? {
-        return Ok(Some(false));
+
+    /// Updates the knowledge about headers after bytes of the payload have changed. Behind UDP, they
+    /// may now be a header that the port announces. Without a transport header, they may be what an
+    /// earlier header announces, if they were malformed before. These are many headers, and few
+    /// packets, so the next function gets a program of its own.
+    fn changed(self, path: &mut Path) {
+        match self {
+            Self::Tcp => {}
+            Self::Udp => doubt_in_payload(&mut path.state, Header::behind_ports()),
+            Self::Other => {
+                doubt_in_payload(&mut path.state, headers::all());
+                path.state.ends = true;
+            }
+        }
     }
-    let no = draft.values.truth(false);
-    draft.bind(path, ok, no);
-    Ok(None)
 }
 
 /// Writes a number to an area of a packet.
@@ -115,7 +144,7 @@ fn store_bytes(
     area: Area,
     (ok, offset, a): (ValueId, ValueId, ValueId),
 ) -> Result<(), Header> {
-    let Some(is_udp) = transport(draft, path, (ok, false))? else { return Ok(()) };
+    let Some(before) = Before::of(draft, path, (ok, false))? else { return Ok(()) };
     freshen(draft, path);
     let (offset, a) = (path.value(offset), path.value(a));
     let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], area, offset, a });
@@ -129,8 +158,8 @@ fn store_bytes(
     if let Area::TcpOption(_) = area {
         rewritten(path, options::NAMED.iter().flat_map(|option| option.info().fields));
     }
-    if area == Area::Payload && is_udp && !draft.has_mutant(SynthMutant::PayloadTunnelMissed) {
-        doubt_behind_ports(&mut path.state);
+    if area == Area::Payload && !draft.has_mutant(SynthMutant::PayloadTunnelMissed) {
+        before.changed(path);
     }
     Ok(())
 }
@@ -146,7 +175,7 @@ fn replace_bytes(
 ) -> Result<(), Header> {
     let needs = matches!(op, Op::Encrypt { .. } | Op::Decrypt { .. });
     let is_option = matches!(op, Op::SetOption { .. });
-    let Some(is_udp) = transport(draft, path, (ok, needs))? else { return Ok(()) };
+    let Some(before) = Before::of(draft, path, (ok, needs))? else { return Ok(()) };
     freshen(draft, path);
     // The new length is only known when the program runs, so the packet is counted with the old
     // one.
@@ -173,9 +202,7 @@ fn replace_bytes(
         path.state.reload([Field::TcpHlen]);
         path.state.written.insert(Field::TcpHlen);
     }
-    if is_udp {
-        doubt_behind_ports(&mut path.state);
-    }
+    before.changed(path);
     Ok(())
 }
 
