@@ -53,14 +53,13 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
     }
 }
 
-/// Updates the knowledge about headers after bytes of the payload have changed: they may now be
-/// some of these headers. Headers that are there stay, because the payload is behind them.
-pub(super) fn doubt_in_payload(state: &mut State, headers: impl Iterator<Item = Header>) {
-    let absent = |header: &Header| state.headers.has(*header) != Ok(true);
-    let doubted: Vec<Header> = headers.filter(absent).collect();
-    let behind = FIELDS.iter().filter(|info| doubted.contains(&info.header));
+/// Updates the knowledge about headers after bytes of the payload have changed: they may now be one
+/// of the headers with these bits. Headers that are there stay, because the payload is behind them.
+pub(super) fn doubt_in_payload(state: &mut State, among: u128) {
+    let doubted = among & !state.headers.present();
+    let behind = FIELDS.iter().filter(|info| doubted & info.header.bit() != 0);
     let fields: Vec<Field> = behind.map(|info| info.field).collect();
-    state.headers.forget(Header::bits(&doubted));
+    state.headers.forget(doubted);
     state.reload(fields);
     state.reload([Field::PktPayloadLen]);
     state.stale = true;

@@ -92,6 +92,11 @@ impl Headers {
         (self.present, self.open, self.together)
     }
 
+    /// Headers that are known to be present. This tests none of them.
+    pub(super) fn present(&self) -> u128 {
+        self.present
+    }
+
     /// Headers whose presence is not known.
     pub(super) fn open(&self) -> u128 {
         self.open

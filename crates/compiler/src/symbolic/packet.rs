@@ -4,7 +4,7 @@ use super::announce::doubt_in_payload;
 use super::build::Path;
 use super::draft::{Draft, Flow};
 use super::fields::{load, load_entry, store};
-use super::headers;
+use super::headers::EVERY;
 use super::mutants::SynthMutant;
 use super::options::{option_op, rewritten};
 use super::state::Tag;
@@ -95,8 +95,10 @@ pub(super) fn packet_op(
 enum Before {
     Tcp,
     Udp,
-    /// Neither.
-    Other,
+    /// IP, and neither of them.
+    Ip,
+    /// None of these.
+    Link,
 }
 
 impl Before {
@@ -113,23 +115,29 @@ impl Before {
             return Ok(Some(if is_udp { Self::Udp } else { Self::Tcp }));
         }
         if !needs && !path.state.headers.has(Header::Quoted)? {
-            return Ok(Some(Self::Other));
+            let is_ip = path.state.headers.has(Header::Inet)?;
+            return Ok(Some(if is_ip { Self::Ip } else { Self::Link }));
         }
         let no = draft.values.truth(false);
         draft.bind(path, ok, no);
         Ok(None)
     }
 
-    /// Updates the knowledge about headers after bytes of the payload have changed. Behind UDP, they
-    /// may now be a header that the port announces. Without a transport header, they may be what an
-    /// earlier header announces, if they were malformed before. These are many headers, and few
-    /// packets, so the next function gets a program of its own.
+    /// Updates the knowledge about headers after bytes of the payload have changed. Behind UDP,
+    /// they may now be a header that the port announces. Without a transport header, they may be
+    /// what an earlier header announces, if they were malformed before. Few packets are, so the
+    /// next function gets a program of its own. Only without IP does the rest of this function see
+    /// such a header: a function may write many bytes of a packet in IP, such as fields of a header
+    /// inside, and the rest would need code for each header after each write.
     fn changed(self, path: &mut Path) {
         match self {
             Self::Tcp => {}
-            Self::Udp => doubt_in_payload(&mut path.state, Header::behind_ports()),
-            Self::Other => {
-                doubt_in_payload(&mut path.state, headers::all());
+            Self::Udp => {
+                doubt_in_payload(&mut path.state, Header::bits(Header::behind_ports()));
+            }
+            Self::Ip => (path.state.stale, path.state.ends) = (true, true),
+            Self::Link => {
+                doubt_in_payload(&mut path.state, EVERY);
                 path.state.ends = true;
             }
         }
