@@ -128,7 +128,7 @@ pub fn words() -> Words {
     keywords.sort_unstable();
     keywords.dedup();
     let types = crate::sema::types::names().collect();
-    Words { keywords, types, functions: crate::sema::functions() }
+    Words { keywords, types, functions: crate::sema::functions().collect() }
 }
 
 /// The words of the language.

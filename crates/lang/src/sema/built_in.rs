@@ -1,5 +1,7 @@
 //! The built-in functions, as editors show them. Operators describe themselves.
 
+use crate::ast::Ident;
+use crate::diag::{Diagnostic, Diagnostics, codes};
 use braid_externs as ops;
 
 /// A built-in function.
@@ -104,9 +106,19 @@ const ALL: &[BuiltIn] = &[
     },
 ];
 
-/// The names of the built-in functions.
-pub fn names<'a>() -> impl Iterator<Item = &'a str> + Clone {
-    ALL.iter().map(|one| one.name)
+/// The names of the built-in functions and of the operators.
+pub fn functions<'a>() -> impl Iterator<Item = &'a str> + Clone {
+    let operators = ops::all().iter().map(|op| op.signature.name);
+    ALL.iter().map(|one| one.name).chain(operators)
+}
+
+/// Warns if one of the program's own functions has the name of a built-in one.
+pub fn warn_if_hides(name: &Ident, diags: &mut Diagnostics) {
+    if functions().any(|one| one == name.text) {
+        let message = format!("`{}` is also a built-in function", name.text);
+        let found = Diagnostic::new(codes::HIDES_BUILT_IN, message, name.span, "hides it");
+        diags.push(found.help("give it another name"));
+    }
 }
 
 /// How a built-in function or an operator is called, and what it does in Markdown. `None` if there

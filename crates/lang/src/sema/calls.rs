@@ -17,12 +17,6 @@ use crate::diag::{Diagnostic, codes};
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
 const FALLIBLE: &[&str] = &["take", "route", "which", "find"];
 
-/// The names of the built-in functions and of the operators.
-pub fn functions() -> Vec<&'static str> {
-    let operators = ops::all().iter().map(|op| op.signature.name);
-    built_in::names().chain(operators).collect()
-}
-
 /// The value of a call.
 pub fn call(
     lower: &mut Lower<'_>,
@@ -110,8 +104,7 @@ fn own<'a>(
 }
 
 fn unknown_function(lower: &Lower<'_>, name: &Ident) -> Diagnostic {
-    let operators = ops::all().iter().map(|op| op.signature.name);
-    let known = lower.scope.functions().chain(built_in::names()).chain(operators);
+    let known = lower.scope.functions().chain(built_in::functions());
     Diagnostic::new(
         codes::UNKNOWN_FUNCTION,
         format!("there is no function `{}`", name.text),

@@ -16,7 +16,7 @@ use super::module::unique;
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::types::{self, DURATION, MIN_PERIOD_NS, Type, U64};
-use super::{say, sides};
+use super::{built_in, say, sides};
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind, joined,
@@ -78,7 +78,7 @@ pub fn declare<'a>(lower: &mut Lower<'a>, nf: &'a Nf, loader: &dyn Loader) {
             _ => {}
         }
     }
-    check_fn_params(lower, nf, &seen);
+    check_fns(lower, nf, &seen);
     lower.scope.set_places(seen);
     lives_with(lower, nf);
     lower.roots = roots_of_state(&lower.model);
@@ -97,11 +97,12 @@ fn roots_of_state(model: &Model) -> Vec<StateId> {
     roots
 }
 
-/// Checks the parameters of the program's own functions. They are locals, so their names must be
-/// new.
-fn check_fn_params<'a>(lower: &mut Lower<'a>, nf: &'a Nf, seen: &BTreeMap<&str, Span>) {
+/// Checks the names of the program's own functions, and their parameters. These are locals, so
+/// their names must be new.
+fn check_fns<'a>(lower: &mut Lower<'a>, nf: &'a Nf, seen: &BTreeMap<&str, Span>) {
     for item in &nf.items {
-        let NfItem::Fn(FnDef { params, .. }) = item else { continue };
+        let NfItem::Fn(FnDef { name, params, .. }) = item else { continue };
+        built_in::warn_if_hides(name, lower.diags);
         let mut own: BTreeMap<&str, Span> = BTreeMap::new();
         for (name, _) in params {
             if let Some(outer) = seen.get(name.text.as_str()) {

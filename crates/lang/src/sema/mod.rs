@@ -73,6 +73,6 @@ mod walk;
 
 pub(crate) use arith::BIT_NANOS;
 pub use built_in::described;
-pub(crate) use calls::functions;
+pub(crate) use built_in::functions;
 pub use env::Loader;
 pub(crate) use operators::WHOLE_BYTES;

@@ -7,9 +7,9 @@ use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy, ROOT_EVENT};
 
 use super::declared::{self, DeclaredHeader};
 use super::env::{Constants, Loader};
-use super::say;
 use super::say::suggest;
 use super::types::{self, Type};
+use super::{built_in, say};
 use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Path, Span, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
@@ -66,6 +66,7 @@ impl<'a> Module<'a> {
                     }
                 }
                 Item::Fn(def) => {
+                    built_in::warn_if_hides(&def.name, diags);
                     if unique(&mut values, &def.name, diags) {
                         module.fns.insert(&def.name.text, def);
                     }

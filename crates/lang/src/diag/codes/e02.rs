@@ -211,4 +211,10 @@ nf f() { output; }";
     else => drop;
   }
 }";
+
+    HIDES_BUILT_IN = 222, Warning, "a function with the name of a built-in one",
+    "All calls of this name now mean your function. Whoever reads them may take them for calls of the built-in function or of the operator. Another name makes clear which one is meant.",
+    wrong: "fn min(a: u8, b: u8) -> u8 = if a < b { a } else { b };
+nf f() { if has ip { ip.ttl = min(ip.ttl, 64); } output; }",
+    right: "nf f() { if has ip { ip.ttl = min(ip.ttl, 64); } output; }";
 }
