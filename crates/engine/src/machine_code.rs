@@ -506,6 +506,11 @@ impl Host for Machine<'_> {
         self.functions.prefetch.ask(node as u16, ParamId(param), *words);
     }
 
+    fn announce(&mut self, number: u32, key: &[u64]) {
+        let table = self.near(number).table;
+        self.functions.store.announce(table, key);
+    }
+
     fn prefetch(&mut self, number: u32, key: &[u64]) {
         let table = self.functions.locators[number as usize].table(self.worker);
         self.functions.store.prefetch(table, key);

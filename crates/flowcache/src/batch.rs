@@ -12,7 +12,6 @@ use crate::slab::NONE;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_packet::rewrite::{NARROW, WIDE, Window};
 use braid_packet::{Layout, Packet};
-use std::hint::black_box;
 use std::ops::Range;
 
 /// The largest number of packets whose flows are found before the first of them runs.
@@ -182,9 +181,9 @@ impl Batch {
 
     /// Prefetches the filter's rows for flows without a record.
     #[inline(never)]
-    pub(crate) fn touch(&self, filter: &Filter, packets: usize) {
+    pub(crate) fn prefetch(&self, filter: &Filter, packets: usize) {
         let flows = self.flows[..packets].iter().filter(|flow| flow.record == NONE);
-        black_box(flows.fold(0, |sum, flow| sum ^ filter.touch(flow.hash)));
+        flows.for_each(|flow| filter.prefetch(flow.hash));
     }
 }
 

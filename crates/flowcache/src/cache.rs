@@ -242,7 +242,7 @@ impl FlowCache {
             }
         }
         if !extractors.is_open && std::mem::take(&mut self.missed) {
-            self.batch.touch(&self.filter, from);
+            self.batch.prefetch(&self.filter, from);
         }
         from
     }

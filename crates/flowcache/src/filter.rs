@@ -4,6 +4,8 @@
     reason = "`place` returns a row of `rows`, and `way` a number below `WAYS`"
 )]
 
+use braid_state::prefetch;
+
 /// Counts how often packets of each flow arrive, approximately and in little memory. An arrival is
 /// called a meeting. The filter admits a flow at a certain meeting, at first the fourth, then at
 /// each meeting whose number is a larger power of two, up to 128. From there on, it admits about
@@ -237,11 +239,10 @@ impl Filter {
         Place { row, tag, from: (hash >> 60) as u32 }
     }
 
-    /// Prefetches the row of a flow. The result has no meaning.
+    /// Prefetches the row of a flow.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "callers need the access, not the value")]
-    pub(super) fn touch(&self, hash: u64) -> u8 {
-        self.rows[self.place(hash).row].0[0] as u8
+    pub(super) fn prefetch(&self, hash: u64) {
+        prefetch(self.rows.get(self.place(hash).row));
     }
 
     /// Whether a flow would be admitted if it were met now.

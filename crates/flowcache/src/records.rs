@@ -18,7 +18,6 @@ use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
 use crate::template_counts::TemplateCounts;
 use crate::uses::{Takes, UseList};
 use braid_state::{Group, Handle, HashKey, SlotShape, TableRef, Tables};
-use std::hint::black_box;
 
 /// A table with fewer records than this stays in the processor's caches without help.
 const MANY: usize = 4096;
@@ -185,8 +184,8 @@ impl Records {
     /// Prefetches the records that these hashes probably lead to.
     pub fn fetch(&self, hashes: impl Iterator<Item = u64> + Clone) {
         let narrow = &self.slabs.narrow;
-        let sum = hashes.clone().fold(0, |sum, hash| sum ^ narrow.touch(hash));
-        black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
+        hashes.clone().for_each(|hash| narrow.prefetch(hash));
+        hashes.for_each(|hash| narrow.prefetch_record(hash));
     }
 
     /// When a record was last taken (ns; 0 if never), and the packets that it has counted and not

@@ -9,7 +9,7 @@
 )]
 
 use crate::mutants::{Mutants, RecordMutant};
-use braid_state::{HashKey, Index};
+use braid_state::{HashKey, Index, prefetch};
 
 /// Stands for no record, link or place.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -114,18 +114,20 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         })
     }
 
-    /// Prefetches the part of the index that a lookup of this hash reads first. The result has no
-    /// meaning.
+    /// Prefetches the part of the index that a lookup of this hash reads first.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) -> u64 {
-        self.index.touch(hash)
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
     }
 
-    /// Prefetches the record that this hash probably leads to. The result has no meaning.
+    /// Prefetches the record that this hash probably leads to.
     #[inline]
-    pub(crate) fn touch_record(&self, hash: u64) -> u64 {
+    pub(crate) fn prefetch_record(&self, hash: u64) {
         let place = self.index.guess(hash).unwrap_or(NONE);
-        self.all.get(place as usize).map_or(0, |record| record.hot.seen ^ record.head[0])
+        if let Some(record) = self.all.get(place as usize) {
+            prefetch(Some(&record.hot.seen));
+            prefetch(record.head.first());
+        }
     }
 
     /// Adds a record and returns its place. `most` is the largest number of records.

@@ -184,8 +184,14 @@ pub trait Host {
         let _ = (number, words);
     }
 
-    /// Announces that the program will probably call `find` with this key. By default this does
-    /// nothing.
+    /// Announces that this run will probably call `find` or `set` with this key soon, for a table
+    /// that has no such entry. By default this does nothing.
+    fn announce(&mut self, number: u32, key: &[u64]) {
+        let _ = (number, key);
+    }
+
+    /// Announces that a later run of the program will probably first call `find` with this key. By
+    /// default this does nothing.
     fn prefetch(&mut self, number: u32, key: &[u64]) {
         let _ = (number, key);
     }

@@ -8,6 +8,7 @@ use braid_ir::model::{BinOp, Op, Target, ValueId, Word};
 use braid_ir::residual::{Block, CounterListId, End, Residual, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
+use std::collections::HashSet;
 
 /// The largest number of blocks, of steps in a block, of values, of inputs and of counter lists.
 /// The code needs at most 16 bytes of stack for each value, and as much for its largest host call.
@@ -28,6 +29,8 @@ pub(crate) struct Facts {
     pub(crate) entered_at: Vec<bool>,
     /// The number of inputs that the program may read: one more than the largest number.
     pub(crate) inputs: usize,
+    /// By block: whether a lookup has found nothing on each way to the block.
+    pub(crate) begins: Vec<bool>,
     /// By entry value: the largest number of words that a `Read` takes from the entry.
     pub(crate) words: Vec<u32>,
     defined: Vec<bool>,
@@ -62,6 +65,7 @@ impl Facts {
             entered: true,
             words: vec![0; values],
             inputs: 0,
+            begins: Vec::new(),
             defined: vec![false; values],
         };
         facts.in_edges[0] = 1;
@@ -70,6 +74,7 @@ impl Facts {
                 facts.block(residual, number, block)?;
             }
         }
+        facts.begins = begins(residual, &facts);
         Ok(facts)
     }
 
@@ -257,6 +262,32 @@ impl Facts {
         let spot = Spot::of(field, &|header| self.headers.has(header));
         spot.map_or(field.info().width, |spot| u16::from(spot.width))
     }
+}
+
+/// By block: whether a lookup has found nothing on each way to the block.
+#[expect(clippy::indexing_slicing, reason = "`Facts` has checked the jumps")]
+fn begins(residual: &Residual, facts: &Facts) -> Vec<bool> {
+    let mut found = HashSet::new();
+    let mut begins: Vec<Option<bool>> = vec![None; residual.blocks.len()];
+    // Jumps lead only to later blocks, so one pass is enough.
+    for (number, block) in facts.reached(residual) {
+        found.extend(block.steps.iter().filter_map(|step| match &step.what {
+            What::Find { found, .. } => Some(*found),
+            _ => None,
+        }));
+        let is_begun = begins[number] == Some(true);
+        let absent = match &block.end {
+            End::Branch { cond, yes, no } if found.contains(cond) && yes.block != no.block => {
+                Some(no.block)
+            }
+            _ => None,
+        };
+        for target in block.end.targets() {
+            let to = &mut begins[target.block.index()];
+            *to = Some(to.unwrap_or(true) && (is_begun || absent == Some(target.block)));
+        }
+    }
+    begins.into_iter().map(|begins| begins == Some(true)).collect()
 }
 
 fn counter_exists(residual: &Residual, counters: CounterListId) -> Result<(), Error> {

@@ -11,9 +11,6 @@ pub(crate) struct Cold {
     pub(crate) id: u64,
     /// The place of the next member of the entry's group, or [`NONE`].
     pub(crate) next: u32,
-    /// The next place in the same slot of the queue of deadlines. It belongs to the place, not to
-    /// the entry.
-    pub(crate) behind: u32,
     /// Where the index has the entry.
     pub(crate) spot: Spot,
     /// The shard that created the entry.
@@ -21,6 +18,8 @@ pub(crate) struct Cold {
     /// The number in the function of the next member's table. A model has at most
     /// [`MAX_STATES`](braid_ir::model::MAX_STATES) tables.
     pub(crate) next_state: u16,
+    /// Whether the queue of deadlines holds the place. This belongs to the place, not to the entry.
+    pub(crate) is_queued: bool,
 }
 
 const _: () = assert!(size_of::<Cold>() == 32, "two fit into a cache line");
@@ -33,11 +32,8 @@ pub(crate) const COLD: Cold = Cold {
     created_ns: 0,
     id: 0,
     next: NONE,
-    behind: FREE,
     spot: Spot::NONE,
     creator: 0,
     next_state: 0,
+    is_queued: false,
 };
-
-/// In [`Cold::behind`]: the place is not queued.
-pub(crate) const FREE: u32 = u32::MAX;

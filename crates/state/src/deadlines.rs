@@ -9,10 +9,12 @@
 //! later slot.
 #![expect(
     clippy::indexing_slicing,
-    reason = "each queued place has cold data, and slots are counted modulo `SLOTS`"
+    reason = "each queued place has cold data, and there is a bit for each slot"
 )]
 
-use crate::cold::{Cold, FREE};
+use crate::cold::Cold;
+use crate::memory::prefetch;
+use crate::slots::{Places, SLOTS, Slots};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -57,31 +59,21 @@ impl Times {
     }
 }
 
-/// The number of slots. Together they cover more than twice the time until a new entry is due.
-const SLOTS: usize = 2048;
-
 /// Stands for no slot.
 const NEVER: u64 = u64::MAX;
-
-/// Marks a place in `soon` or `late`.
-const SOON: u32 = u32::MAX - 1;
-/// Marks the last place of a slot.
-const LAST: u32 = u32::MAX - 2;
 
 /// The queue of a table. It holds each place at most once. When an entry ends for another reason
 /// than its deadline, its place stays queued. The next entry at the place uses this queued item. It
 /// is younger, so it is not due earlier.
-///
-/// The table's cold data holds the links of the places: [`Cold::behind`] is the next place in the
-/// same slot, or [`LAST`], [`SOON`], [`FREE`].
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// The places of the latest opened slot that are due by its end, the first one last.
     soon: Vec<Item>,
     /// The places that were queued after the latest slot was opened, and are due by its end.
     late: BinaryHeap<Reverse<Item>>,
-    /// By the slot's number modulo [`SLOTS`]: the first place in the slot, or [`LAST`].
-    slots: Box<[u32; SLOTS]>,
+    /// By the slot's number modulo [`SLOTS`]. Together, the slots cover more than twice the time
+    /// until a new entry is due.
+    slots: Slots,
     /// A bit for each slot that is not empty.
     full: [u64; SLOTS / 64],
     /// A slot covers 2^`shift` ns.
@@ -99,7 +91,7 @@ impl Queue {
         let mut queue = Self {
             soon: Vec::new(),
             late: BinaryHeap::new(),
-            slots: Box::new([LAST; SLOTS]),
+            slots: Slots::new(),
             full: [0; SLOTS / 64],
             shift: 0,
             opened: 0,
@@ -131,25 +123,30 @@ impl Queue {
         }
     }
 
+    /// The number of the place that comes after this many others of the latest opened slot.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, count: usize) -> Option<u32> {
+        let (.., number) = self.soon.get(self.soon.len().wrapping_sub(count).wrapping_sub(1))?;
+        Some(*number)
+    }
+
     /// Adds an item unless the place is queued.
     #[inline(always)]
     pub(crate) fn push(&mut self, item: Item, cold: &mut Cold) {
         let (due, _, number) = item;
-        if cold.behind != FREE {
+        if std::mem::replace(&mut cold.is_queued, true) {
             return;
         }
-        cold.behind = match self.slot(due) {
+        match self.slot(due) {
             Some(slot) => self.put(slot, number),
             None => self.push_late(item),
-        };
+        }
     }
 
-    /// Adds an item that is due by the end of the latest opened slot. Returns the link of its
-    /// place.
+    /// Adds an item that is due by the end of the latest opened slot.
     #[cold]
-    fn push_late(&mut self, item: Item) -> u32 {
+    fn push_late(&mut self, item: Item) {
         self.late.push(Reverse(item));
-        SOON
     }
 
     /// The slot for a place that is due at this time. `None` if this slot has been opened.
@@ -163,14 +160,14 @@ impl Queue {
         (slot > self.opened).then_some(slot)
     }
 
-    /// Adds a place to a slot that has not been opened. Returns the link of the place.
+    /// Adds a place to a slot that has not been opened.
     #[inline(always)]
-    fn put(&mut self, slot: u64, number: u32) -> u32 {
+    fn put(&mut self, slot: u64, number: u32) {
         let slot = slot.min(self.opened.saturating_add(SLOTS as u64));
         let index = index_of(slot);
         self.full[index / 64] |= 1 << (index % 64);
         self.first = self.first.min(slot);
-        std::mem::replace(&mut self.slots[index], number)
+        self.slots.add(index, number);
     }
 
     /// Removes the first item if it is due at this time. No slot has to be opened before.
@@ -182,13 +179,19 @@ impl Queue {
         } else {
             self.late.pop();
         }
-        cold[item.2 as usize].behind = FREE;
+        cold[item.2 as usize].is_queued = false;
         Some(item)
     }
 
     /// Opens the first slot that is not empty. `due` gives the present deadline of each place in
-    /// it, or `None` if the place has no entry that is ever due.
-    pub(crate) fn open(&mut self, cold: &mut [Cold], due: impl Fn(u32, &Cold) -> Option<u64>) {
+    /// it, or `None` if the place has no entry that is ever due. `fetch` starts to load what `due`
+    /// reads of a place besides its cold data.
+    pub(crate) fn open(
+        &mut self,
+        cold: &mut [Cold],
+        fetch: impl Fn(u32),
+        due: impl Fn(u32, &Cold) -> Option<u64>,
+    ) {
         if self.first == NEVER {
             return;
         }
@@ -196,21 +199,25 @@ impl Queue {
         let index = index_of(self.opened);
         self.full[index / 64] &= !(1 << (index % 64));
         self.first = self.next_full().unwrap_or(NEVER);
-        let mut number = std::mem::replace(&mut self.slots[index], LAST);
-        while number != LAST {
-            let cold = &mut cold[number as usize];
-            let next = cold.behind;
-            cold.behind = match due(number, cold) {
-                None => FREE,
-                Some(due) => match self.slot(due) {
+        let mut slot = self.slots.take(index);
+        let mut next = self.slots.pop(&mut slot);
+        while let Some(places) = next {
+            // The memory of the next places is loaded while these are queued again.
+            next = self.slots.pop(&mut slot);
+            for number in next.iter().flat_map(Places::iter) {
+                prefetch(cold.get(number as usize));
+                fetch(number);
+            }
+            for number in places.iter() {
+                let cold = &mut cold[number as usize];
+                let due = due(number, cold);
+                cold.is_queued = due.is_some();
+                let Some(due) = due else { continue };
+                match self.slot(due) {
                     Some(slot) => self.put(slot, number),
-                    None => {
-                        self.soon.push((due, cold.id, number));
-                        SOON
-                    }
-                },
-            };
-            number = next;
+                    None => self.soon.push((due, cold.id, number)),
+                }
+            }
         }
         self.soon.sort_unstable_by(|one, other| other.cmp(one));
     }
@@ -231,15 +238,15 @@ impl Queue {
 
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        (self.soon.len() + self.late.len()) * size_of::<Item>() + size_of_val(&*self.slots)
+        (self.soon.len() + self.late.len()) * size_of::<Item>() + self.slots.bytes()
     }
 
     /// Removes all places, and sets new time-outs.
     pub(crate) fn clear(&mut self, times: &Times, cold: &mut [Cold]) {
         self.soon.clear();
         self.late.clear();
-        cold.iter_mut().for_each(|cold| cold.behind = FREE);
-        self.slots.fill(LAST);
+        cold.iter_mut().for_each(|cold| cold.is_queued = false);
+        self.slots.clear();
         self.full.fill(0);
         (self.opened, self.first) = (0, NEVER);
         let longest = times.idle.into_iter().chain(times.hard).min().unwrap_or(0);

@@ -62,8 +62,10 @@ impl Table {
         let Self { queue: Some(queue), cold, hot, stride, seen_at, limits, .. } = self else {
             return;
         };
-        queue.open(cold, |number, cold| {
-            let place = (number as usize).wrapping_mul(*stride);
+        let place = |number: u32| (number as usize).wrapping_mul(*stride);
+        let fetch = |number| hot.prefetch(place(number));
+        queue.open(cold, fetch, |number, cold| {
+            let place = place(number);
             if !exists(hot.word(place)) {
                 return None;
             }

@@ -9,9 +9,8 @@
 //!
 //! A hint never proves that an entry exists: it may be wrong in any way.
 
-use crate::memory::lengthen;
+use crate::memory::{lengthen, prefetch};
 use crate::table::Table;
-use std::hint::black_box;
 
 /// The number of entries that are kept with a first entry.
 const WIDTH: usize = 16;
@@ -128,7 +127,7 @@ impl Hints {
     /// Prefetches the index for a run that will first look up a key with this hash.
     #[inline(always)]
     pub(crate) fn prefetch(&mut self, at: usize, table: &Table, hash: u64) {
-        black_box(table.touch(hash));
+        table.prefetch_lookup(hash);
         self.ahead.push((at, hash));
     }
 
@@ -140,28 +139,26 @@ impl Hints {
         reason = "the first loop has replaced the hash by a number, which is a `usize`"
     )]
     pub(crate) fn fetch(&mut self, tables: &[Table]) {
-        let mut sum = 0;
         for (at, hash) in &mut self.ahead {
             // From here on, the second element is the number of the first entry.
             let first = match tables[*at].guess(*hash) {
                 Some(place) => {
                     let table = &tables[*at];
-                    sum ^= table.head(place);
+                    table.prefetch(place);
                     table.number(place)
                 }
                 None => usize::MAX,
             };
-            sum ^= self.rows[*at].all.get(first).map_or(0, |row| row.0[0].into());
+            prefetch(self.rows[*at].all.get(first));
             *hash = first as u64;
         }
         for (at, first) in &self.ahead {
             let rows = &self.rows[*at];
             let Some(row) = rows.all.get(*first as usize) else { continue };
             for (number, table) in row.0.iter().zip(&rows.tables) {
-                sum ^= tables[*table].head_at(*number);
+                tables[*table].prefetch_number(*number);
             }
         }
         self.ahead.clear();
-        black_box(sum);
     }
 }

@@ -10,7 +10,7 @@
     reason = "`home`, links and `chain` give numbers of lines, and ways are below `WAYS`"
 )]
 
-use crate::memory::make_room;
+use crate::memory::{make_room, prefetch};
 
 /// The number of ways of a line.
 const WAYS: usize = 12;
@@ -153,10 +153,16 @@ impl Index {
         Absent { hash, home: self.home(hash) }
     }
 
-    /// Prefetches the line of a hash. The result has no meaning.
+    /// Starts to load the line of a hash.
     #[inline]
-    pub fn touch(&self, hash: u64) -> u64 {
-        self.lines[self.home(hash)].tags[0].into()
+    pub fn prefetch(&self, hash: u64) {
+        prefetch(self.lines.get(self.home(hash)));
+    }
+
+    /// Starts to load the line where a place was added.
+    #[inline(always)]
+    pub(crate) fn prefetch_spot(&self, Spot(spot): Spot) {
+        prefetch(self.lines.get(spot as usize / 16));
     }
 
     /// The place that [`Index::find`] tries first, if any.

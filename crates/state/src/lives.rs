@@ -3,7 +3,7 @@
 
 use crate::cold::Cold;
 use crate::hash::HashKey;
-use crate::memory::LINE;
+use crate::memory::{LINE, prefetch};
 use crate::table::{Fresh, KEY, Table, number_of, root_in};
 
 impl Table {
@@ -24,7 +24,10 @@ impl Table {
         let spot = index.insert_absent(fresh.absent, place, rehash, moved);
         let cold = &mut cold[number];
         let Fresh { now: created_ns, id, next: (next, next_state), shard: creator, .. } = *fresh;
-        *cold = Cold { created_ns, id, next, behind: cold.behind, spot, creator, next_state };
+        let is_queued = cold.is_queued;
+        *cold = Cold { created_ns, id, next, spot, creator, next_state, is_queued };
+        // Where many entries have ended at a time, the next free place is in no cache any more.
+        self.prefetch_whole(self.free);
         (place, head, number)
     }
 
@@ -71,6 +74,22 @@ impl Table {
         }
         self.free = free;
         head
+    }
+
+    /// Starts to load all data of a place, if there is such a place.
+    #[inline(always)]
+    pub(crate) fn prefetch_whole(&self, place: u32) {
+        self.prefetch(place);
+        prefetch(self.cold.get(self.number(place)));
+    }
+
+    /// Starts to load what the end of an entry changes besides the entry. `number` is that of its
+    /// place.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(&self, number: usize) {
+        if let Some(cold) = self.cold.get(number) {
+            self.index.prefetch_spot(cold.spot);
+        }
     }
 
     /// Removes the entry at a place. `number` is the place's number.

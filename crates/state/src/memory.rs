@@ -42,6 +42,17 @@ pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
     }
 }
 
+/// Starts to load the cache line where a value begins. Does nothing without a value.
+#[inline(always)]
+pub fn prefetch<T>(value: Option<&T>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(value) = value {
+        safe_arch::prefetch_t0(value);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// A growing array of words that starts at a cache line. Parts whose size divides the size of a
 /// line therefore do not straddle two lines.
 #[derive(Debug, Default)]
@@ -128,6 +139,12 @@ impl Words {
     #[inline]
     pub(crate) fn try_word(&self, at: usize) -> Option<u64> {
         self.buffer.get(self.index(at)).copied()
+    }
+
+    /// Starts to load the line of a word, if there is such a word.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: usize) {
+        prefetch(self.buffer.get(self.index(at)));
     }
 
     #[inline(always)]

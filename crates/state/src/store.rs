@@ -9,7 +9,7 @@ use crate::hints::Hints;
 use crate::index::Absent;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::root_in;
-use crate::tables::{Cause, New, Tables};
+use crate::tables::{Cause, MANY, New, Tables};
 use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
 use braid_ir::value::ParamValue;
@@ -256,6 +256,15 @@ impl<D: Dependents> Store<D> {
         Some((Handle::from_bits(head), slots))
     }
 
+    /// Announces that this run will soon look up this packed key. Probably no entry has it.
+    #[inline]
+    pub fn announce(&self, table: TableRef, key: &[u64]) {
+        let at = self.tables.at(table);
+        if at.len() >= MANY {
+            at.prefetch_lookup(self.tables.hash().hash(key));
+        }
+    }
+
     /// Announces a run that will first look up this packed key, and starts to prefetch for it.
     /// [`Store::fetch`] completes the prefetch of all runs announced since its last call.
     #[inline]
@@ -499,6 +508,7 @@ impl<D: Dependents> Store<D> {
     #[expect(clippy::option_option, reason = "as in `Table::take_due`")]
     fn take_due(&mut self, at: usize, due: u64) -> Option<Option<usize>> {
         let Self { tables, dependents, .. } = self;
+        tables.prefetch_due(at);
         tables.all[at].take_due(due, |number| dependents.last_used((at, number as usize)))
     }
 

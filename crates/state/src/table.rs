@@ -182,11 +182,10 @@ impl Table {
         })
     }
 
-    /// Prefetches the line of the index that a lookup of a key with this hash reads first. The
-    /// result has no meaning.
+    /// Starts to load the line of the index that a lookup of a key with this hash reads first.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) -> u64 {
-        self.index.touch(hash)
+    pub(crate) fn prefetch_lookup(&self, hash: u64) {
+        self.index.prefetch(hash);
     }
 
     /// The place and the first word of the entry with this number, if it exists and has this key.
@@ -228,10 +227,16 @@ impl Table {
         Some((head, &line[word(slots.into())..]))
     }
 
-    /// The first word of the entry with this number, or 0 if there never was such an entry.
+    /// Starts to load what lookups read of the entry at a place, if there is such a place.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, place: u32) {
+        self.hot.prefetch(place as usize);
+    }
+
+    /// As [`Table::prefetch`], for the place with this number.
     #[inline]
-    pub(crate) fn head_at(&self, number: u32) -> u64 {
-        self.hot.try_word((number as usize).wrapping_mul(self.stride)).unwrap_or(0)
+    pub(crate) fn prefetch_number(&self, number: u32) {
+        self.hot.prefetch((number as usize).wrapping_mul(self.stride));
     }
 
     /// The place that a lookup of a key with this hash tries first, if any.

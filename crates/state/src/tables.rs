@@ -66,6 +66,10 @@ pub struct New<'a> {
     pub renews: bool,
 }
 
+/// The number of entries from which a table loads early what it will change next. Several such
+/// tables do not fit into the caches nearest to the processor.
+pub(crate) const MANY: u64 = 1024;
+
 /// Why a group of entries ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
@@ -462,6 +466,32 @@ impl Tables {
         }
         table.remove((place, number), &self.hash);
         (next, next_state)
+    }
+
+    /// Starts to load what the end of the groups will change that are due next in a table with this
+    /// number. Many groups may end at a time, and each one takes two cache lines for each entry.
+    #[inline(always)]
+    pub(crate) fn prefetch_due(&self, at: usize) {
+        let table = &self.all[at];
+        let Some(queue) = table.queue.as_ref().filter(|_| table.len() >= MANY) else { return };
+        let second = |number: u32| {
+            let Cold { next, next_state, .. } = table.cold[number as usize];
+            let table = self.all.get(table.site.row.wrapping_add(next_state.into()))?;
+            (next != NONE).then_some((table, next))
+        };
+        // Each step reads what the step before it has loaded some groups ago.
+        if let Some(number) = queue.ahead(12) {
+            table.prefetch_whole(table.place(number as usize));
+        }
+        if let Some(number) = queue.ahead(8) {
+            table.prefetch_end(number as usize);
+            if let Some((table, place)) = second(number) {
+                table.prefetch_whole(place);
+            }
+        }
+        if let Some((table, place)) = queue.ahead(4).and_then(second) {
+            table.prefetch_end(table.number(place));
+        }
     }
 
     /// The table whose queue has the first entry that is due by `until`, and the time of this

@@ -161,6 +161,6 @@ fn entries_take_the_memory_that_the_documentation_says() {
     }
     let each = |bytes: usize| bytes as f64 / 50_000.0;
     let napt = each(store.bytes(map) + store.bytes(back));
-    assert!((149.0..151.0).contains(&napt), "{napt}");
-    assert!((106.0..109.0).contains(&each(store.bytes(flow))), "{}", each(store.bytes(flow)));
+    assert!((153.0..156.0).contains(&napt), "{napt}");
+    assert!((110.0..114.0).contains(&each(store.bytes(flow))), "{}", each(store.bytes(flow)));
 }

@@ -18,7 +18,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::FunctionBuilder;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem::offset_of;
 
 pub(super) type ClBlock = cranelift_codegen::ir::Block;
@@ -57,6 +57,7 @@ pub(crate) mod at {
     pub(crate) const TAKE: usize = offset_of!(Calls, take);
     pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
     pub(crate) const PREFETCH_CLASSIFY: usize = offset_of!(Calls, prefetch_classify);
+    pub(crate) const ANNOUNCE: usize = offset_of!(Calls, announce);
     pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);
     pub(crate) const WIDE: usize = offset_of!(Calls, wide);
 }
@@ -125,6 +126,8 @@ pub(crate) struct Emitter<'a, 'f> {
     /// By block: the functions that an earlier block may have entered, as far as their state lives
     /// with other state.
     pub(super) begun: Vec<BTreeSet<u16>>,
+    /// The lookups that were announced: the block, and the number of the step there.
+    pub(super) announced: HashSet<(usize, usize)>,
     /// The stack slot for arguments and results of host calls, and its size in bytes.
     pub(super) scratch: Option<StackSlot>,
     pub(super) scratch_bytes: u32,
@@ -181,6 +184,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             fresh: None,
             entered: true,
             begun: begun(residual),
+            announced: HashSet::new(),
             scratch: None,
             scratch_bytes: 0,
             memories: aliases,

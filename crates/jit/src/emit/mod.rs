@@ -7,6 +7,7 @@
 //! `emitter`, `value` and `call` hold the state of a function and its basic operations. Each of the
 //! other files writes one kind of step. `program` puts the steps together.
 
+mod announce;
 mod arith;
 mod branch;
 mod call;

@@ -3,7 +3,7 @@
 
 use super::emitter::{Edge, Emitter, Place, at};
 use super::main_path::MainPath;
-use super::{branch, region, resource, step};
+use super::{announce, branch, region, resource, step};
 use crate::error::Error;
 use crate::sys;
 use braid_ir::model::Target;
@@ -61,7 +61,9 @@ fn write_blocks(e: &mut Emitter<'_, '_>) -> Result<(), Error> {
         for (step, what) in (0..).zip(&block.steps) {
             region::at_step(e, index, step as usize)?;
             if !e.skips {
-                step::emit_step(e, Place { block: number, step, fault: what.fault }, what)?;
+                let place = Place { block: number, step, fault: what.fault };
+                announce::before(e, place, what)?;
+                step::emit_step(e, place, what)?;
             }
         }
         region::at_step(e, index, block.steps.len())?;

@@ -32,6 +32,7 @@ impl<H: Host> Table<H> {
         take: take::<H>,
         has_room: has_room::<H>,
         prefetch_classify: prefetch_classify::<H>,
+        announce: announce::<H>,
         prefetch: prefetch::<H>,
         wide,
     };
@@ -363,6 +364,19 @@ unsafe extern "C" fn prefetch_classify<H: Host>(
 ) {
     // SAFETY: The host is as `host` requires.
     unsafe { host::<H>(frame) }.prefetch_classify(number, &RuleWords { addrs, ports, bits });
+}
+
+unsafe extern "C" fn announce<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    words: u64,
+) {
+    // SAFETY: As in `prefetch`.
+    unsafe {
+        let key = std::slice::from_raw_parts(key, words as usize);
+        host::<H>(frame).announce(number, key);
+    }
 }
 
 unsafe extern "C" fn prefetch<H: Host>(

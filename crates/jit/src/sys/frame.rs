@@ -97,6 +97,8 @@ pub(crate) struct Calls {
     pub(crate) has_room: unsafe extern "C" fn(*mut Frame, u32) -> u64,
     /// `Host::prefetch_classify`: frame, number, the three words.
     pub(crate) prefetch_classify: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64),
+    /// `Host::announce`: frame, number, key, words of the key.
+    pub(crate) announce: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
     /// `Host::prefetch`: frame, number, key, words of the key.
     pub(crate) prefetch: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
     /// An operation on 128 bits for which the machine has no instruction (see [`Wide`]): the

@@ -25,6 +25,7 @@ pub enum Asked {
     Member(u32, u64, u32),
     Take(u32),
     HasRoom(u32),
+    Announce(u32, Vec<u64>),
     Prefetch(u32, Vec<u64>),
 }
 
@@ -186,6 +187,10 @@ impl Host for Recorder {
 
     fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         self.asked.push(Asked::PrefetchRules(number, words.packet()));
+    }
+
+    fn announce(&mut self, number: u32, key: &[u64]) {
+        self.asked.push(Asked::Announce(number, key.to_vec()));
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {

@@ -1,5 +1,6 @@
 //! Machine code against a small interpreter of residual programs.
 
+mod announce;
 mod calls;
 mod chains;
 mod host;
