@@ -190,7 +190,8 @@ impl Lowering<'_> {
             | Term::Drop { .. }
             | Term::Consume { .. }
             | Term::Hold { .. }
-            | Term::Resubmit { .. } => return None,
+            | Term::Resubmit { .. }
+            | Term::Resume { .. } => return None,
         };
         Some((exit(fate), false))
     }

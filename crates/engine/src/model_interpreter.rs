@@ -153,10 +153,12 @@ pub(crate) fn on_timer(context: &mut ExecContext<'_>, program: &Program) {
     in_background(Run { context, subject: Subject::Nothing }, program);
 }
 
-/// Runs a handler for an event with these fields.
+/// Runs a handler for an event with these fields, which may decide about the flow that they name.
 pub(crate) fn on_event(context: &mut ExecContext<'_>, program: &Program, fields: &[Word]) {
     context.start();
-    in_background(Run { context, subject: Subject::Event(fields) }, program);
+    let run = Run { context: &mut *context, subject: Subject::Event(fields) };
+    let Some(End::Stream(end)) = in_background(run, program) else { return };
+    context.stacks.order(context.node, context.shard, (fields, end), context.now);
 }
 
 /// Runs the `expire` program of an ended entry, in the shard where the entry was created.
@@ -222,10 +224,10 @@ fn on_stream(
     }
 }
 
-fn in_background(mut run: Run<'_, '_>, program: &Program) {
-    if run.program(program).is_err() {
-        run.context.instance.counters.background_faults += 1;
-    }
+fn in_background(mut run: Run<'_, '_>, program: &Program) -> Option<End> {
+    let ended = run.program(program);
+    run.context.instance.counters.background_faults += u64::from(ended.is_err());
+    ended.ok()
 }
 
 impl Run<'_, '_> {
@@ -283,6 +285,7 @@ impl Run<'_, '_> {
             Term::Resubmit { .. } => return End::Resubmit,
             Term::Reset { reason, .. } => return End::Stream(braid_streams::End::Reset(*reason)),
             Term::Bypass { .. } => return End::Stream(braid_streams::End::Bypass),
+            Term::Resume { .. } => return End::Stream(braid_streams::End::Resume),
             Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
         })
     }

@@ -5,11 +5,11 @@ use crate::passing::Passing;
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
 use braid_ir::graph::Graph;
-use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
+use braid_ir::model::{LEFT, ParamId, PortId, RIGHT, Word, flow_of};
 use braid_ir::native::{Noted, Problems};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header};
-use braid_streams::Stack;
+use braid_streams::{End, Stack};
 
 /// The TCP stacks of a chain.
 pub(crate) struct Stacks {
@@ -120,6 +120,14 @@ impl Stacks {
         let index = group * self.workers + usize::from(shard);
         let stack = self.all.get_mut(index)?.take()?;
         Some(Taken { stack, index, at, packet: self.packet })
+    }
+
+    /// A handler of a function has decided about the flow that an event with these fields names.
+    pub(crate) fn order(&mut self, node: u16, shard: u16, (fields, end): (&[Word], End), now: u64) {
+        if let (Some(flow), Some(mut taken)) = (flow_of(fields), self.take(node, shard)) {
+            taken.stack.order(taken.at, flow, end, now);
+            self.put(taken);
+        }
     }
 
     /// Puts a stack back.

@@ -29,6 +29,7 @@ pub mod stream;
 pub mod strings;
 pub mod subscriptions;
 mod table;
+mod term;
 pub mod text;
 mod ty;
 pub mod value;

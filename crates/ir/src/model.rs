@@ -5,13 +5,14 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
-pub use crate::event::{Ancestor, EventDecl, EventTy, ROOT_EVENT};
+pub use crate::event::{Ancestor, EventDecl, EventTy, FLOW_EVENT, ROOT_EVENT, flow_of};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
 pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
 pub use crate::strings::{Haystack, StringParts};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
+pub use crate::term::{Dest, Target, Term};
 pub use crate::ty::{FIRST_IP6, Kind, ParamTy, PoolOrder, Ty, Word, ip6_range};
 pub use braid_packet::bytes::Area;
 pub use braid_packet::translate::Version;
@@ -99,17 +100,30 @@ impl Model {
     /// Whether the model is a stream function.
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        !self.streams.is_empty()
+        !self.streams.is_empty() || self.is_steered()
     }
 
-    /// The headers of the packets that go to the stack of a stream function: those of TCP, or those
-    /// of IP if it has a program for alerts.
+    /// Whether events of other functions reset connections of this stream function, or switch it
+    /// off or on for one.
+    #[must_use]
+    pub fn is_steered(&self) -> bool {
+        self.handlers.iter().any(|(_, program)| program.steers())
+    }
+
+    /// Whether packets of all protocols go to the stack of the stream function, and not those of
+    /// TCP alone: it has a program for alerts, or events steer it.
+    #[must_use]
+    pub fn stacks_all(&self) -> bool {
+        self.stream(StreamEvent::Alert).is_some() || self.is_steered()
+    }
+
+    /// The headers of the packets that go to the stack of a stream function.
     #[must_use]
     pub fn stacked(&self) -> &'static [Header] {
-        match (self.is_stream(), self.stream(StreamEvent::Alert)) {
+        match (self.is_stream(), self.stacks_all()) {
             (false, _) => &[],
-            (true, None) => &[Header::Tcp],
-            (true, Some(_)) => &[Header::Inet],
+            (true, false) => &[Header::Tcp],
+            (true, true) => &[Header::Inet],
         }
     }
 
@@ -207,6 +221,15 @@ pub struct Program {
     pub blocks: Vec<Block>,
     /// Type of each value.
     pub values: Vec<Ty>,
+}
+
+impl Program {
+    /// Whether it may decide about a connection, as programs for events of connections and handlers
+    /// of stream functions do.
+    #[must_use]
+    pub fn steers(&self) -> bool {
+        self.blocks.iter().any(|block| block.term.steers())
+    }
 }
 
 /// A basic block.
@@ -523,17 +546,6 @@ pub enum EventArg {
     Param(ParamId),
 }
 
-/// A packet's destination.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Dest {
-    /// Onward in the packet's direction.
-    Onward,
-    /// Back against the packet's direction.
-    Back,
-    /// To a port.
-    Port(PortId),
-}
-
 /// How to build a new packet. It takes the link header of the current packet with its VLAN tags,
 /// and its IP addresses. If it goes back, these addresses are exchanged. TTL is 64, other fields
 /// are 0. Then the assignments follow, and then lengths and checksums.
@@ -557,44 +569,4 @@ impl NewPacket {
     pub fn goes_back(&self, port: Dest) -> bool {
         self.exchanged || port == Dest::Back
     }
-}
-
-/// The end of a block. A `row` is the place in the source where the packet's fate was decided.
-/// Drops are accounted under it. Only `Count` and faults add to the counters of rows.
-#[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs, reason = "each variant's description says what its parts are")]
-pub enum Term {
-    /// Continues in a later block.
-    Jump(Target),
-    /// Continues in one of two later blocks.
-    Branch { cond: ValueId, yes: Target, no: Target },
-    /// The packet leaves by these ports, in order. All but the last get copies.
-    Output { ports: Vec<Dest>, row: RowId },
-    /// The packet is dropped.
-    Drop { reason: ReasonId, row: RowId },
-    /// The packet ends here intentionally (answered, absorbed).
-    Consume { row: RowId },
-    /// The packet waits in a queue for a delay (ns). Then this function runs on it again, with
-    /// `pkt.held` set. If the queue is full, the program continues in `full`.
-    Hold { queue: QueueId, delay: ValueId, row: RowId, full: Target },
-    /// This function runs again on the current packet. This can happen 8 times. One more is a
-    /// fault.
-    Resubmit { row: RowId },
-    /// The connection ends: both ends get a RST, and its packets are dropped for this reason. Only
-    /// in programs for events of TCP connections.
-    Reset { reason: ReasonId, row: RowId },
-    /// The connection goes on without further events for this function. Only in programs for events
-    /// of TCP connections.
-    Bypass { row: RowId },
-    /// The end of a program that decides about no packet, or that lets a connection go on.
-    Return,
-}
-
-/// A jump's destination, with the values for the block's parameters.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Target {
-    /// The block.
-    pub block: BlockId,
-    /// One value for each of its parameters.
-    pub args: Vec<ValueId>,
 }

@@ -407,6 +407,7 @@ impl Term {
             | Term::Resubmit { .. }
             | Term::Reset { .. }
             | Term::Bypass { .. }
+            | Term::Resume { .. }
             | Term::Return => Vec::new(),
         }
     }
@@ -422,8 +423,15 @@ impl Term {
             | Term::Resubmit { .. }
             | Term::Reset { .. }
             | Term::Bypass { .. }
+            | Term::Resume { .. }
             | Term::Return => Vec::new(),
         }
+    }
+
+    /// Whether it decides about a connection.
+    #[must_use]
+    pub fn steers(&self) -> bool {
+        matches!(self, Term::Reset { .. } | Term::Bypass { .. } | Term::Resume { .. })
     }
 
     /// The values that the terminator uses, except the values that it passes to a block.

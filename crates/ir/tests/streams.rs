@@ -72,6 +72,41 @@ fn connection_that_is_over_is_not_decided_about() {
 }
 
 #[test]
+fn handlers_decide_about_flows_that_their_events_name() {
+    let flow = "version: u8, src: addr, dst: addr, proto: u8, sport: port, dport: port";
+    let with = |events: &str, body: &str| {
+        let mut made = text::parse(&format!(
+            "model test {{ {events} reason \"why\" row \"body\" row \"fault\"
+             packet {{ b0: {PASS} }} on event0 {{ b0: {body} }} }}"
+        ))
+        .unwrap_or_else(|error| panic!("{error}"));
+        made.state.clear();
+        errors(&made)
+    };
+    let flows = [
+        format!("event FLOW extends EVENT(0) {{ {flow} }}"),
+        format!("event END extends FLOW(6), EVENT(0) {{ {flow}, why: u8 }}"),
+    ];
+    let others = [
+        "event END extends EVENT(0) { why: u8 }".to_owned(),
+        "event FLOW extends EVENT(0) { src: addr, dst: addr }".to_owned(),
+        format!("event END extends EVENT(0) {{ {flow} }}"),
+    ];
+    for body in ["reset \"why\" at row0", "bypass at row0", "resume at row0"] {
+        for events in &flows {
+            assert_eq!(with(events, body), <[String; 0]>::default(), "{events}: {body}");
+        }
+        for events in &others {
+            let no = ["on event0, b0, terminator: this cannot stand in a handler"];
+            assert_eq!(with(events, body), no, "{events}: {body}");
+        }
+    }
+    check("client", "resume at row0", &["this cannot stand in a stream's program"]);
+    let packet = errors(&model("resume at row0", EMPTY));
+    assert_eq!(packet, ["packet, b0, terminator: this cannot stand in the packet program"]);
+}
+
+#[test]
 fn widths_and_parameters_are_checked() {
     check("client", "v0:u32 = load_stream len return", &["v0 has 32 bits instead of 64"]);
     let narrow = "v0:bool, v1:u8 = stream_match p return";

@@ -1,7 +1,7 @@
 //! Operations that look values up, call an extern, use a pool, publish an event or send a packet.
 
 use super::instance::{Instance, Shard};
-use super::run::{Emission, Env, Origin, Role, Run, in_background};
+use super::run::{Emission, Env, Origin, Role, Run, on_event};
 use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Content, Event, Fault};
@@ -277,7 +277,7 @@ pub(super) fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
             observer: env.observer,
         };
         let (_, program) = &model.handlers[handler];
-        in_background(env, Role::Handler(fields.to_vec()), program);
+        on_event(env, fields, program);
     }
 }
 

@@ -8,7 +8,7 @@ use super::schedule::Expiries;
 use super::subject::StreamSubject;
 use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
-use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
+use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word, flow_of};
 use braid_ir::value::ParamValue;
 use braid_packet::edits::Rest;
 use braid_packet::tunnel::Change;
@@ -181,7 +181,24 @@ pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
     Outcome { packet, emissions, writes, verdict }
 }
 
-/// Runs a timer program, an expiry program or a handler.
+/// Runs a handler for an event with these fields. What it wants of the flow that the event names
+/// goes to the function's stack.
+pub(super) fn on_event(env: Env<'_>, fields: &[Word], program: &Program) {
+    let model = env.instance.model.clone();
+    let mut run = Run::new(env, Role::Handler(fields.to_vec()));
+    match run.program(&model, program) {
+        Ok(End::Stream(end)) => {
+            let now = run.env.now;
+            if let (Some(stack), Some(flow)) = (&mut run.env.shard().stack, flow_of(fields)) {
+                stack.order(0, flow, end, now);
+            }
+        }
+        Ok(_) => {}
+        Err(_) => run.env.instance.counters.background_faults += 1,
+    }
+}
+
+/// Runs a timer program or an expiry program.
 pub(super) fn in_background(env: Env<'_>, role: Role, program: &Program) {
     let model = env.instance.model.clone();
     let mut run = Run::new(env, role);
@@ -275,6 +292,7 @@ impl<'a> Run<'a> {
             Term::Resubmit { .. } => return End::Resubmit,
             Term::Reset { reason, .. } => return End::Stream(braid_streams::End::Reset(*reason)),
             Term::Bypass { .. } => return End::Stream(braid_streams::End::Bypass),
+            Term::Resume { .. } => return End::Stream(braid_streams::End::Resume),
             Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
         })
     }

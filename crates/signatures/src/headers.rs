@@ -60,6 +60,17 @@ pub enum Number {
 }
 
 impl Number {
+    /// Its bits.
+    pub(crate) fn bits(self) -> u32 {
+        match self {
+            Self::Seq | Self::Ack => 32,
+            Self::Window | Self::Length | Self::IcmpId | Self::IcmpSeq | Self::Id => 16,
+            Self::Flags | Self::IcmpType | Self::IcmpCode => 8,
+            Self::Ttl | Self::Tos | Self::Protocol => 8,
+            Self::HasSameEnds => 1,
+        }
+    }
+
     /// Whether packets of a kind may have the number.
     pub(crate) fn is_of(self, kind: Kind) -> bool {
         match self {

@@ -22,6 +22,7 @@ mod eval;
 mod expression;
 mod flow;
 mod flowbits;
+mod groups;
 mod headers;
 mod inspection;
 pub mod limits;

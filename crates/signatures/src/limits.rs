@@ -16,6 +16,11 @@ pub const MAX_NESTED: usize = 16;
 pub const MAX_TESTS: usize = 64;
 /// The most bytes of a content.
 pub const MAX_CONTENT: usize = 1_024;
+/// The most places in groups that rules about packets of a kind have together. Rules beyond that
+/// are tried for all packets.
+pub const MAX_GROUPED: usize = 1 << 20;
+/// The most ranges of values by which a rule is grouped.
+pub const MAX_GROUPED_RANGES: usize = 256;
 /// The most bytes of a content by which rules are preselected.
 pub const MAX_SELECTOR: usize = 32;
 /// The most bytes of one compiled regular expression.

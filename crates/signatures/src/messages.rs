@@ -184,6 +184,7 @@ impl<'a> Message<'a> {
         let seen: Vec<(Buffer, Cow<'_, [u8]>)> = seen.collect();
         let flow = context.flow;
         let applies = |rule: &Rule| rule.applies(&flow, is_request);
+        let rules = (rules.always().to_vec(), rules);
         whole::evaluate(rules, &seen, (is_request, &applies), Work(MESSAGE_WORK), context);
     }
 }

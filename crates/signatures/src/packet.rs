@@ -5,6 +5,7 @@ use crate::headers::{Kind, Number};
 use crate::limits::PACKET_WORK;
 use crate::outcome::Context;
 use crate::rule::{Buffer, Rule};
+use crate::set::OfKind;
 use crate::whole;
 use crate::work::Work;
 use braid_intervals::IntervalSet;
@@ -40,7 +41,7 @@ impl Packet<'_> {
             && rule.applies(&self.flow, self.from_client)
     }
 
-    /// Evaluates the rules about such packets. They alert if they hold.
+    /// Evaluates the rules about such packets that may hold. They alert if they do.
     pub(crate) fn inspect(&self, context: &mut Context<'_, '_>) {
         let set = context.rules.set;
         let seen = [(Buffer::Raw, self.bytes.into())];
@@ -55,7 +56,10 @@ impl Packet<'_> {
             }
         };
         let has = |rule: &Rule| self.has(rule, &number);
-        let rules = set.packets(self.kind);
-        whole::evaluate(rules, &seen, (self.from_client, &has), Work(PACKET_WORK), context);
+        let OfKind { contents, groups } = set.packets(self.kind);
+        let mut selected = Vec::new();
+        groups.select(&self.flow, &number, &mut selected);
+        let (rules, of) = ((selected, contents), (self.from_client, &has as &_));
+        whole::evaluate(rules, &seen, of, Work(PACKET_WORK), context);
     }
 }

@@ -1,5 +1,6 @@
 //! A set of rules, ready to inspect connections.
 
+use crate::groups::Groups;
 use crate::headers::Kind;
 use crate::prefilter::Prefilter;
 use crate::rule::{Buffer, Rule, Signature, Stage};
@@ -21,10 +22,34 @@ struct Compiled {
     heads: Prefilter,
     bodies: Prefilter,
     /// Rules about packets, by the number of their kind.
-    packets: [Prefilter; Kind::ALL.len()],
+    packets: [OfKind; Kind::ALL.len()],
     /// The buffers in which contents preselect rules about HTTP messages.
     of_heads: BTreeSet<Buffer>,
     of_bodies: BTreeSet<Buffer>,
+}
+
+/// The rules about packets of a kind.
+#[derive(Debug, Default)]
+pub struct OfKind {
+    /// Those with a content.
+    pub contents: Prefilter,
+    /// The others.
+    pub groups: Groups,
+}
+
+impl OfKind {
+    /// Of no rules.
+    const NONE: Self = Self { contents: Prefilter::NONE, groups: Groups::NONE };
+
+    /// Of rules that are evaluated at the same places.
+    fn new(contents: Prefilter, rules: &[Rule]) -> Self {
+        let always = contents.always().iter();
+        let always = always.filter_map(|number| {
+            let rule = usize::try_from(*number).ok().and_then(|at| rules.get(at));
+            Some((*number, rule?))
+        });
+        Self { groups: Groups::new(always), contents }
+    }
 }
 
 impl Signatures {
@@ -39,9 +64,10 @@ impl Signatures {
         let of = |stage: Stage| which(&|rule| rule.stage == stage);
         let streams = which(&|rule| matches!(rule.stage, Stage::Stream | Stage::StreamEnd))?;
         let (heads, bodies) = (of(Stage::Head)?, of(Stage::Body)?);
-        let mut packets = [const { Prefilter::NONE }; Kind::ALL.len()];
+        let mut packets = [const { OfKind::NONE }; Kind::ALL.len()];
         for (kind, of_kind) in Kind::ALL.into_iter().zip(&mut packets) {
-            *of_kind = which(&|rule| rule.of_packets.kinds.contains(&kind))?;
+            let contents = which(&|rule| rule.of_packets.kinds.contains(&kind))?;
+            *of_kind = OfKind::new(contents, &rules);
         }
         let buffers = |stage: Stage| {
             let rules = rules.iter().filter(|rule| rule.stage == stage);
@@ -94,7 +120,7 @@ impl Signatures {
     /// Whether there are rules about packets of a kind.
     #[must_use]
     pub fn has_packets(&self, kind: Kind) -> bool {
-        !self.packets(kind).is_empty()
+        !self.packets(kind).contents.is_empty()
     }
 
     /// Whether what holds for one connection may count for others: there are thresholds.
@@ -103,7 +129,7 @@ impl Signatures {
         self.0.rules.iter().any(|rule| rule.threshold.is_some())
     }
 
-    pub(crate) fn packets(&self, kind: Kind) -> &Prefilter {
+    pub(crate) fn packets(&self, kind: Kind) -> &OfKind {
         let [tcp, udp, icmp, other] = &self.0.packets;
         match kind {
             Kind::Tcp => tcp,

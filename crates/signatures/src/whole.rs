@@ -10,15 +10,15 @@ use std::borrow::Cow;
 /// Buffers and their bytes, in the order of the buffers.
 pub type Seen<'a> = [(Buffer, Cow<'a, [u8]>)];
 
-/// Evaluates the rules that the buffers select, if they apply. They alert if they hold.
+/// Evaluates the rules that are `selected` already and the ones that the buffers select, if they
+/// apply. They alert if they hold.
 pub fn evaluate(
-    rules: &Prefilter,
+    (mut selected, rules): (Vec<u32>, &Prefilter),
     seen: &Seen<'_>,
     (from_client, applies): (bool, &dyn Fn(&Rule) -> bool),
     mut work: Work,
     context: &mut Context<'_, '_>,
 ) {
-    let mut selected: Vec<u32> = rules.always().to_vec();
     let mut patterns = Vec::new();
     for (buffer, bytes) in seen {
         patterns.clear();

@@ -6,10 +6,12 @@
 use crate::follower::Part;
 use crate::function::Function;
 use crate::inspections::{Inspected, Run};
+use crate::keys::{get_key, put_key};
+use crate::orders::Orders;
 use crate::packets::OfFlow;
 use crate::program::End;
 use braid_ir::model::ReasonId;
-use braid_packet::{FlowKey, Layout, Packet};
+use braid_packet::{FlowKey, Layout, Packet, proto};
 use braid_signatures::{Datagrams, Kind};
 use braid_tcp::{Reader, Stored, put_bytes};
 use foldhash::fast::RandomState;
@@ -53,29 +55,35 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// A datagram has come. Runs a program for each alert, until one of them gives up or resets the
-    /// flow. Returns the reason for which the flow was reset, and whether that was just now.
+    /// A datagram has come. Obeys an order for its flow. Runs a program for each alert, until one
+    /// of them gives up or resets the flow. Returns the reason for which the flow was reset, and
+    /// whether that was just now.
     pub fn packet(
         &mut self,
         (packet, layout): (&Packet, &Layout),
+        orders: &mut Orders,
         inspected: &mut Inspected<'_>,
         run: &mut Run<'_>,
     ) -> Option<(ReasonId, bool)> {
         let is_inspected = inspected.has_packets(Kind::Udp);
-        if !is_inspected && self.all.is_empty() {
-            return None;
-        }
         let from = packet.flow_key(layout)?;
         let now = inspected.now;
-        let flow = self.flow(from, now, is_inspected)?;
+        let ordered = orders.take(from, now, |from| self.knows(from, now));
+        if !is_inspected && ordered.is_none() && self.all.is_empty() {
+            return None;
+        }
+        let flow = self.flow(from, now, is_inspected || ordered.is_some())?;
         if let Part::Reset(reason) = flow.part {
             return Some((reason, false));
         }
-        if flow.part == Part::Left || !is_inspected {
-            return None;
-        }
         let memory = flow.memory();
-        let end = flow.inspect((packet, layout, from), inspected, run);
+        let ordered = ordered.unwrap_or(End::Forward);
+        flow.ended(ordered);
+        let end = match ordered {
+            End::Reset(_) => ordered,
+            _ if flow.part == Part::Left || !is_inspected => End::Forward,
+            _ => flow.inspect((packet, layout, from), inspected, run),
+        };
         let changed = flow.memory();
         self.memory = self.memory + changed - memory;
         while self.memory > MAX_MEMORY && self.all.len() > 1 {
@@ -83,8 +91,13 @@ impl Flows {
         }
         match end {
             End::Reset(reason) => Some((reason, true)),
-            End::Forward | End::Bypass => None,
+            End::Forward | End::Bypass | End::Resume => None,
         }
+    }
+
+    /// Whether a flow is known.
+    fn knows(&self, flow: FlowKey, now: u64) -> bool {
+        self.all.get(&flow.bidirectional()).is_some_and(|flow| !flow.is_idle(now))
     }
 
     /// The flow of a datagram. If none is known and one may begin, it does.
@@ -150,7 +163,7 @@ impl Flows {
     ) -> Option<Self> {
         let mut flows = Self::default();
         for _ in 0..from.len_of_list()? {
-            let client = get_key(from)?;
+            let client = get_key(proto::UDP, from)?;
             let (last_ns, is_answered) = (u64::get(from)?, bool::get(from)?);
             let part = match u8::get(from)? {
                 0 => Part::Follows,
@@ -209,30 +222,20 @@ impl Flow {
         let end = of_flow.inspect(inspected, run, &mut |at, rules, seen| {
             inspections.get_mut(at).into_iter().for_each(|one| one.packet(rules, seen));
         });
-        match end {
-            End::Forward => return end,
-            End::Bypass => self.part = Part::Left,
-            End::Reset(reason) => self.part = Part::Reset(reason),
-        }
-        self.inspections = Vec::new();
+        self.ended(end);
         end
     }
-}
 
-fn put_key(key: FlowKey, out: &mut Vec<u8>) {
-    let FlowKey { version, src, dst, proto: _, sport, dport } = key;
-    version.put(out);
-    src.put(out);
-    dst.put(out);
-    sport.put(out);
-    dport.put(out);
-}
-
-fn get_key(from: &mut Reader<'_>) -> Option<FlowKey> {
-    let version = u8::get(from).filter(|version| [4, 6].contains(version))?;
-    let (src, dst) = (u128::get(from)?, u128::get(from)?);
-    let (sport, dport) = (u16::get(from)?, u16::get(from)?);
-    Some(FlowKey { version, src, dst, proto: braid_packet::proto::UDP, sport, dport })
+    /// A program has ended, or an order was given.
+    fn ended(&mut self, end: End) {
+        match end {
+            End::Forward => return,
+            End::Bypass => self.part = Part::Left,
+            End::Reset(reason) => self.part = Part::Reset(reason),
+            End::Resume => return self.part = Part::Follows,
+        }
+        self.inspections = Vec::new();
+    }
 }
 
 #[cfg(test)]

@@ -54,12 +54,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// The function learns of the connection, unless it knows of it.
+    /// The function learns of the connection.
     pub fn open(&mut self, flow: FlowKey, run: &mut Run<'_>) {
-        if self.part == Part::New {
-            self.part = Part::Follows;
-            self.ended(run(StreamEvent::Open, &View::of(flow)));
-        }
+        self.part = Part::Follows;
+        self.ended(run(StreamEvent::Open, &View::of(flow)));
     }
 
     /// The next bytes of a direction have come. Signatures inspect them, and they are searched for
@@ -163,6 +161,12 @@ impl Follower {
             End::Forward => return,
             End::Bypass => self.part = Part::Left,
             End::Reset(reason) => self.part = Part::Reset(reason),
+            End::Resume => {
+                if self.part == Part::Left {
+                    self.part = Part::Follows;
+                }
+                return;
+            }
         }
         self.search_anew();
     }

@@ -165,4 +165,6 @@ pub enum End {
     Reset(ReasonId),
     /// The connection goes on without further events for the function.
     Bypass,
+    /// The function takes the connection's events again.
+    Resume,
 }

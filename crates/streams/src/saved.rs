@@ -8,6 +8,7 @@ use crate::follower::{Follower, Part, Scans};
 use crate::function::Function;
 use crate::http::Messages;
 use crate::inspections::Inspections;
+use crate::orders::Orders;
 use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{ParamId, ReasonId};
@@ -53,6 +54,7 @@ impl Stack {
                 None => out.push(NEW),
             }
         }
+        self.orders.get(function).into_iter().for_each(|orders| orders.put(&mut out));
         out
     }
 
@@ -111,6 +113,10 @@ impl Stack {
                 known.memory += place.memory();
             }
             self.monitor.charge(flow, known.memory);
+        }
+        // State of an older version has none.
+        if !from.is_at_end() {
+            *self.orders.get_mut(function)? = Orders::get(from, of, &names.reasons)?;
         }
         Some(())
     }

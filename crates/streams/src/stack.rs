@@ -6,6 +6,7 @@ use crate::follower::{Data, Follower, Part};
 use crate::function::Function;
 use crate::inspections::{Lately, Run};
 use crate::missed::Missed;
+use crate::orders::Orders;
 use crate::packets::{self, OfFlow};
 use crate::program::{End, Matches};
 use braid_ir::model::{Model, ParamId, ReasonId, Word};
@@ -99,6 +100,8 @@ pub struct Stack {
     pub(crate) lately: Vec<Lately>,
     /// For each function: the flows of datagrams that it inspects.
     pub(crate) flows: Vec<Flows>,
+    /// For each function: the orders for flows that it has not obeyed yet.
+    pub(crate) orders: Vec<Orders>,
     /// The results of searches, whose memory is used again.
     matches: Matches,
 }
@@ -115,6 +118,7 @@ impl Stack {
             missed: functions.iter().map(|_| Missed::default()).collect(),
             lately: functions.iter().map(|_| Lately::default()).collect(),
             flows: functions.iter().map(|_| Flows::default()).collect(),
+            orders: functions.iter().map(|_| Orders::default()).collect(),
             brought: Brought { had: vec![false; functions.len()], ..Brought::default() },
             functions,
             known: Slab::new(),
@@ -128,8 +132,9 @@ impl Stack {
     /// inspect it, and what the stack did not verify.
     #[must_use]
     pub fn problems(&self, function: usize) -> Vec<Noted> {
-        let (missed, flows) = (self.missed.get(function), self.flows.get(function));
-        let (Some(Missed { inspected, http }), Some(flows)) = (missed, flows) else {
+        let (Some(Missed { inspected, http }), Some(flows), Some(orders)) =
+            (self.missed.get(function), self.flows.get(function), self.orders.get(function))
+        else {
             return Vec::new();
         };
         let counts = self.monitor.counts();
@@ -153,6 +158,7 @@ impl Stack {
             (flows.fragments, "does not inspect IP fragments"),
             (flows.cut, "inspects only the bytes of packets that the capture has"),
             (inspected.bits, "does not set all bits of connections with too many"),
+            (orders.forgotten, "does not obey all events about connections: there are too many"),
             (http.gaps, "does not parse HTTP behind missing bytes"),
             (http.malformed, "does not parse HTTP behind malformed messages"),
             (http.crowded, "does not parse responses where too many requests wait for them"),
@@ -198,7 +204,8 @@ impl Stack {
             *had = true;
         }
         let was_reset = self.reset_by(function);
-        if was_reset.is_none() {
+        let is_reset = self.obey(function, packet, layout);
+        if was_reset.is_none() && !is_reset {
             self.inspect(packet, layout, (function, params), run);
         }
         let now = packet.time_ns;
@@ -216,20 +223,75 @@ impl Stack {
         if let Some(reason) = was_reset {
             return Answer { verdict: verdict(reason), ..Answer::default() };
         }
-        if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at))
+        if !is_reset
+            && let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at))
             && let Some(follower) = known.followers.get_mut(function)
             && let Some(flow) = known.aborted
         {
             // Another function has reset the connection, and this is the RST.
             follower.close(flow, &mut inspected, run);
         }
-        if !self.brought.events.is_empty() {
+        if !is_reset && !self.brought.events.is_empty() {
             self.publish((packet.payload(layout), now), function, params, run);
         }
         match self.reset_by(function) {
             Some(reason) => self.reset(packet, layout, reason),
             None => Answer::default(),
         }
+    }
+
+    /// An event names this flow, and the function's handler wants this of it. It holds from the
+    /// flow's next packet on that the function gets.
+    pub fn order(&mut self, function: usize, flow: FlowKey, end: End, now: u64) {
+        let orders = self.orders.get_mut(function);
+        orders.into_iter().for_each(|orders| orders.add(flow, end, now));
+    }
+
+    /// Obeys a function's order for the packet's connection, and drops those for connections that
+    /// have ended. Returns whether this has reset the connection.
+    fn obey(&mut self, function: usize, packet: &Packet, layout: &Layout) -> bool {
+        let Self { monitor, known, brought, orders, owed, .. } = self;
+        let Some(orders) = orders.get_mut(function).filter(|orders| !orders.is_empty()) else {
+            return false;
+        };
+        let closed = brought.events.iter().filter(|event| matches!(event.what, What::Close));
+        let owed = owed.iter().filter(|(of, ..)| *of == function).map(|(_, flow, _)| *flow);
+        closed.map(|event| event.flow).chain(owed).for_each(|flow| orders.remove(flow));
+        let (Some(connection), Some(flow)) = (brought.connection, packet.flow_key(layout)) else {
+            return false;
+        };
+        let of = brought.known.and_then(|at| known.get(at));
+        let part = of.and_then(|of| of.followers.get(function)).map_or(Part::New, |one| one.part);
+        if part == Part::New && orders.resumes(flow) {
+            // It waits for the function to learn of the connection.
+            return false;
+        }
+        let Some(end) = orders.take(flow, packet.time_ns, |_| part != Part::New) else {
+            return false;
+        };
+        let is_over = monitor.status(flow).is_none_or(|status| status.is_over);
+        let is_aborted = of.is_some_and(|of| of.aborted.is_some());
+        if is_over || is_aborted || matches!(part, Part::Over | Part::Reset(_)) {
+            return false;
+        }
+        let at = brought.known.unwrap_or_else(|| self.keep(connection));
+        if let Some(of) = self.known.get_mut(at)
+            && let Some(follower) = of.followers.get_mut(function)
+        {
+            let memory = follower.memory();
+            follower.ended(end);
+            of.memory = of.memory + follower.memory() - memory;
+            self.monitor.charge(flow, of.memory);
+        }
+        matches!(end, End::Reset(_))
+    }
+
+    /// Keeps something of the packet's connection, and returns its place.
+    fn keep(&mut self, connection: ConnectionId) -> usize {
+        let at = self.known.insert(Known::new(self.functions.len()));
+        self.places.insert(connection, at);
+        self.brought.known = Some(at);
+        at
     }
 
     /// The reason for which a function has reset the packet's connection.
@@ -260,11 +322,12 @@ impl Stack {
         (function, params): (usize, &[ParamValue]),
         run: &mut Run<'_>,
     ) -> Answer {
-        let (Some(of), Some(lately), Some(flows), Some(missed)) = (
+        let (Some(of), Some(lately), Some(flows), Some(missed), Some(orders)) = (
             self.functions.get(function),
             self.lately.get_mut(function),
             self.flows.get_mut(function),
             self.missed.get_mut(function),
+            self.orders.get_mut(function),
         ) else {
             return Answer::default();
         };
@@ -280,12 +343,12 @@ impl Stack {
         flows.cut += u64::from(is_inspected && layout.payload_truncated());
         let reset = match kind {
             Kind::Udp if layout.has(Header::Udp) => {
-                flows.packet((packet, layout), &mut inspected, run)
+                flows.packet((packet, layout), orders, &mut inspected, run)
             }
             Kind::Icmp | Kind::Other if is_inspected => {
                 match packets::alone(packet, layout, flow, &mut inspected, run) {
                     End::Reset(reason) => Some((reason, true)),
-                    End::Forward | End::Bypass => None,
+                    End::Forward | End::Bypass | End::Resume => None,
                 }
             }
             // A packet without its whole header belongs to no flow.
@@ -306,7 +369,7 @@ impl Stack {
         (function, params): (usize, &[ParamValue]),
         run: &mut Run<'_>,
     ) {
-        let Self { monitor, functions, known, places, brought, missed, lately, .. } = self;
+        let Self { monitor, functions, known, brought, missed, lately, .. } = self;
         let (Some(of), Some(lately), Some(missed), Some(connection)) = (
             functions.get(function),
             lately.get_mut(function),
@@ -315,7 +378,6 @@ impl Stack {
         ) else {
             return;
         };
-        let count = functions.len();
         let mut inspected = of.inspected(params, lately, packet.time_ns, missed);
         if !inspected.has_packets(Kind::Tcp) {
             return;
@@ -342,17 +404,15 @@ impl Stack {
             if is_over || end == End::Forward && !new.inspections.has_bits() {
                 return;
             }
-            let at = known.insert(Known::new(count));
-            places.insert(connection, at);
-            brought.known = Some(at);
-            let known = known.get_mut(at);
+            let at = self.keep(connection);
+            let known = self.known.get_mut(at);
             if let Some(place) = known.and_then(|known| known.followers.get_mut(function)) {
                 *place = new;
             }
         }
-        if let Some(of) = brought.known.and_then(|at| known.get_mut(at)) {
+        if let Some(of) = self.brought.known.and_then(|at| self.known.get_mut(at)) {
             of.memory = of.memory + changed - memory;
-            monitor.charge(flow, of.memory);
+            self.monitor.charge(flow, of.memory);
         }
     }
 
@@ -380,6 +440,10 @@ impl Stack {
             let gone = self.places.remove(&connection).and_then(|at| self.known.try_remove(at));
             let of_it = |event: &&Event| event.connection == connection;
             let event = self.brought.events.iter().find(of_it);
+            let flow = event.map(|event| event.flow);
+            let had_it = self.brought.had.iter().zip(&mut self.orders);
+            let others = had_it.filter(|(had_it, _)| !**had_it);
+            others.for_each(|(_, orders)| flow.into_iter().for_each(|flow| orders.remove(flow)));
             let (Some(gone), Some(event)) = (gone, event) else { continue };
             let follows = gone.followers.into_iter().enumerate();
             let follows = follows.filter(|(_, follower)| follower.part == Part::Follows);
@@ -417,9 +481,9 @@ impl Stack {
         params: &[ParamValue],
         run: &mut Run<'_>,
     ) {
-        let Self { monitor, functions, known, brought, matches, missed, lately, .. } = self;
-        let (Some(function), Some(lately), Some(missed)) =
-            (functions.get(at), lately.get_mut(at), missed.get_mut(at))
+        let Self { monitor, functions, known, brought, matches, missed, lately, orders, .. } = self;
+        let (Some(function), Some(lately), Some(missed), Some(orders)) =
+            (functions.get(at), lately.get_mut(at), missed.get_mut(at), orders.get_mut(at))
         else {
             return;
         };
@@ -431,11 +495,18 @@ impl Stack {
                 continue;
             }
             let memory = follower.memory();
+            if follower.part == Part::New && matches!(what, What::Open | What::Data(..)) {
+                follower.open(*flow, run);
+                if orders.resumes(*flow)
+                    && let Some(end) = orders.take(*flow, now, |_| false)
+                {
+                    follower.ended(end);
+                }
+            }
             match what {
-                What::Open => follower.open(*flow, run),
+                What::Open => {}
                 What::Gap(direction, _) => follower.skip(*direction),
                 What::Data(direction, offset, bytes) => {
-                    follower.open(*flow, run);
                     let bytes = match bytes {
                         Bytes::Payload(range) => payload.get(range.clone()).unwrap_or_default(),
                         Bytes::Waited(bytes) => bytes,

@@ -232,7 +232,7 @@ fn leave(
         Ending::Drop { reason, row } => Done::Drop(*row, *reason),
         Ending::Consume { .. } => Done::Consume,
         Ending::Resubmit { .. } => Done::Resubmit,
-        Ending::Return | Ending::Reset { .. } | Ending::Bypass { .. } => {
+        Ending::Return | Ending::Reset { .. } | Ending::Bypass { .. } | Ending::Resume { .. } => {
             return Err("a packet's program that decides about no packet".to_owned());
         }
     };

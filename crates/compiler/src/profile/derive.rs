@@ -322,15 +322,17 @@ impl Walk<'_> {
     }
 
     /// The function's TCP stack reads all of TCP, and keeps what it knows of each connection.
-    /// Alerts may be about other headers of packets.
+    /// Alerts may be about other headers of packets, and events about flows of UDP.
     fn stream(&mut self) {
         let has_alerts = self.model.stream(StreamEvent::Alert).is_some();
+        let stacks_all = self.model.stacks_all();
         if has_alerts {
             self.read(&[Field::InetTtl, Field::IpTos, Field::IpId]);
         }
         let is_read = |header: Header| match header {
             Header::Tcp => true,
-            Header::Udp | Header::Icmp | Header::IcmpEcho => has_alerts,
+            Header::Udp => stacks_all,
+            Header::Icmp | Header::IcmpEcho => has_alerts,
             Header::Icmp6 | Header::Icmp6Echo => has_alerts,
             header => options::NAMED.contains(&header),
         };
@@ -442,7 +444,11 @@ impl Walk<'_> {
                 self.profile.resubmits = true;
                 self.profile.faults.insert("resubmit");
             }
-            Term::Jump(_) | Term::Branch { .. } | Term::Bypass { .. } | Term::Return => {}
+            Term::Jump(_)
+            | Term::Branch { .. }
+            | Term::Bypass { .. }
+            | Term::Resume { .. }
+            | Term::Return => {}
         }
     }
 

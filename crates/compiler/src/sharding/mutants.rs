@@ -21,6 +21,8 @@ pub enum ShardingMutant {
     NoConnections,
     /// Stream functions are followed in the direction of the packet only.
     OneWay,
+    /// Handlers of stream functions decide about no connection.
+    OrdersIgnored,
 }
 
 /// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.

@@ -12,16 +12,19 @@
 //!   opposite one. A second hidden table has unknown values. They decide which programs run, and
 //!   they stand for numbers of streams, matches of patterns, and the stack's verdict.
 //!
+//! A handler that decides about the flow of its event changes the entry of this flow in the first
+//! hidden table. So the worker that publishes the event must have the flow.
+//!
 //! The stand-in may do everything that the stream function may do with its tables.
 
-use super::mutants::ShardingMutant::{self, NoConnections, OneWay};
+use super::mutants::ShardingMutant::{self, NoConnections, OneWay, OrdersIgnored};
 use super::mutants::is;
 use braid_ir::chain::Chain;
 use braid_ir::model::{
     Block, BlockId, Granularity, Key, Kind, Model, Op, Program, Setting, StateDecl, StateId,
-    Target, Term, Ty, ValueId,
+    StreamEvent, Target, Term, Ty, ValueId,
 };
-use braid_packet::{Field, Header};
+use braid_packet::{Field, FlowKey, Header};
 use std::sync::Arc;
 
 /// The names of the hidden tables. No declared table has a space in its name.
@@ -60,20 +63,50 @@ pub(super) fn model(model: &Model, bug: Option<ShardingMutant>) -> Model {
         shadow.state.extend(draft.tables());
         shadow.packet = draft.program;
         shadow.streams.clear();
+        let handlers = shadow.handlers.iter_mut().map(|(_, program)| program);
+        handlers.for_each(|handler| steered(handler, hidden[0], bug));
     }
     debug_assert_eq!(braid_ir::verify::verify(&shadow), Ok(()));
     shadow
 }
 
+/// Lets a handler change the entry of the flow about which it decides.
+fn steered(handler: &mut Program, connections: StateId, bug: Option<ShardingMutant>) {
+    let Program { blocks, values } = handler;
+    for block in blocks.iter_mut().filter(|block| block.term.steers()) {
+        block.term = Term::Return;
+        if is(bug, OrdersIgnored) {
+            continue;
+        }
+        let parts = FlowKey::WIDTHS.map(|width| value(values, Ty::uint(width)));
+        let loads = (0..).zip(parts).map(|(field, out)| Op::LoadEvent { out, field });
+        block.ops.extend(loads);
+        let (ok, out) = (value(values, Ty::of(Kind::Bool)), value(values, Ty::of(Kind::Bool)));
+        let (key, state) = (Key::Explicit(parts.to_vec()), connections);
+        block.ops.push(Op::Const { out, value: 1 });
+        block.ops.push(Op::StateSet { ok, state, key, values: vec![out] });
+    }
+}
+
+/// A program for an event.
+#[derive(PartialEq)]
+struct OfEvent {
+    program: Program,
+    /// Packets of other protocols go to the stack, too, and do not make it run.
+    needs_tcp: bool,
+}
+
 /// The programs for events, each once for the packet's direction and once for the opposite one.
 /// Equal programs are listed once.
-fn events(model: &Model, bug: Option<ShardingMutant>) -> Vec<Program> {
-    let mut found: Vec<Program> = Vec::new();
-    for (_, program) in &model.streams {
+fn events(model: &Model, bug: Option<ShardingMutant>) -> Vec<OfEvent> {
+    let mut found: Vec<OfEvent> = Vec::new();
+    for (event, program) in &model.streams {
+        let needs_tcp = model.stacks_all() && *event != StreamEvent::Alert;
         let opposite = (!is(bug, OneWay)).then(|| reversed(model, program));
         for program in std::iter::once(program.clone()).chain(opposite) {
-            if !found.contains(&program) {
-                found.push(program);
+            let of_event = OfEvent { program, needs_tcp };
+            if !found.contains(&of_event) {
+                found.push(of_event);
             }
         }
     }
@@ -136,8 +169,9 @@ struct Draft {
 
 impl Draft {
     /// Puts the programs for events in the place of the operation [`Op::Stream`].
-    fn inline(&mut self, (block, op): (usize, usize), events: &[Program]) {
-        let count = events.iter().map(|event| event.blocks.len() + 1).sum::<usize>() + 2;
+    fn inline(&mut self, (block, op): (usize, usize), events: &[OfEvent]) {
+        let blocks = |of: &OfEvent| of.program.blocks.len() + 1 + usize::from(of.needs_tcp);
+        let count = events.iter().map(blocks).sum::<usize>() + 2;
         let mut behind = self.program.blocks.split_off(block);
         let later = number(block) + 1;
         let moved = |at: BlockId| BlockId(if at.0 < later { at.0 } else { at.0 + number(count) });
@@ -163,9 +197,15 @@ impl Draft {
     }
 
     /// Adds a program that may run or not.
-    fn event(&mut self, event: &Program) {
-        let first = self.program.blocks.len() + 1;
+    fn event(&mut self, OfEvent { program: event, needs_tcp }: &OfEvent) {
+        let first = self.program.blocks.len() + 1 + usize::from(*needs_tcp);
         let behind = first + event.blocks.len();
+        if *needs_tcp {
+            let cond = value(&mut self.program.values, Ty::of(Kind::Bool));
+            let ops = vec![Op::Has { out: cond, header: Header::Tcp }];
+            let term = Term::Branch { cond, yes: to(first - 1), no: to(behind) };
+            self.program.blocks.push(Block { params: Vec::new(), ops, term });
+        }
         let cond = self.bit();
         let term = Term::Branch { cond, yes: to(first), no: to(behind) };
         self.program.blocks.push(Block { params: Vec::new(), ops: Vec::new(), term });
@@ -182,7 +222,7 @@ impl Draft {
                 }
                 !is_unknown
             });
-            if let Term::Return | Term::Bypass { .. } | Term::Reset { .. } = block.term {
+            if block.term == Term::Return || block.term.steers() {
                 block.term = Term::Jump(to(behind));
             }
             self.program.blocks.push(block);

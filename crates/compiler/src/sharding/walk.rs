@@ -1,7 +1,7 @@
 //! Follows one residual program: finds the entries of state tables that it uses, with the facts
 //! about the worker at each use.
 
-use super::claims::{Claims, Invariants, Known, Table, claims, facts};
+use super::claims::{Claim, Claims, Invariants, Known, Table, claims, facts};
 use super::conditions::{self, Values};
 use super::created::Created;
 use super::facts::{Fact, Facts, Law, Term};
@@ -219,16 +219,26 @@ impl<'a> Walk<'a> {
         };
         let key: Vec<Term> = key.iter().map(part).collect();
         let parts: Vec<_> = key.iter().copied().map(Some).collect();
+        let mut claims = claims(&place.facts, &parts);
+        if biflow && self.is_in_handler(site) {
+            claims.retain(|claim| is_of_flow(claim, &key, place));
+        }
         self.found.uses.push(Use {
             table,
             writes,
             key: key.clone(),
-            claims: claims(&place.facts, &parts),
+            claims,
             own_address: place.own_address,
             site,
             program: self.values.program.clone(),
         });
         key
+    }
+
+    /// Whether a step belongs to a handler.
+    fn is_in_handler(&self, site: Site) -> bool {
+        let node = &self.values.chain.nodes[usize::from(site.node)];
+        site.block as usize >= node.model.packet.blocks.len()
     }
 
     /// A part of a key before its ends are put in order.
@@ -369,5 +379,28 @@ fn explicit(key: &Key) -> &[ValueId] {
     match key {
         Key::Explicit(values) => values,
         Key::Entry | Key::Quoted | Key::Reversed(_) => &[],
+    }
+}
+
+/// Whether a claim about the flow that an event names gives the worker of this flow. The key of a
+/// packet's own flow has the packet's ends. An event may put together a key of any values.
+fn is_of_flow(claim: &Claim, key: &[Term], place: &Place) -> bool {
+    const WHOLE: [[usize; 6]; 2] = [[0, 3, 1, 4, 2, 5], [0, 3, 2, 5, 1, 4]];
+    let is_one = |fields: &[Field], at: usize| {
+        let now = fields.iter().filter_map(|field| place.value(*field));
+        now.into_iter().any(|term| key.get(at) == Some(&term))
+    };
+    match (claim.law, claim.parts.as_slice()) {
+        (Law::First, _) => true,
+        (Law::Connection, parts) => WHOLE.iter().any(|whole| parts == whole),
+        (Law::Both, parts) => matches!(parts, [1, 4] | [2, 5]),
+        (Law::Address, parts) => matches!(parts, [1 | 2]),
+        (Law::Port | Law::Pool(..), [at @ (4 | 5)]) => {
+            let source = [Field::IpSrc, Field::Ip6Src];
+            let destination = [Field::IpDst, Field::Ip6Dst];
+            is_one(&[Field::L4Sport], *at) && is_one(&source, at - 3)
+                || is_one(&[Field::L4Dport], *at) && is_one(&destination, at - 3)
+        }
+        _ => false,
     }
 }

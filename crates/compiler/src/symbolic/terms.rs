@@ -52,7 +52,7 @@ pub(super) fn term(
         Term::Resubmit { .. } => leave(draft, &mut path, Fate::Resubmit { node }),
         Term::Return if let Some(event) = &mut visit.event => event.ended.push(path.edge()),
         // Not in packet programs.
-        Term::Return | Term::Reset { .. } | Term::Bypass { .. } => {
+        Term::Return | Term::Reset { .. } | Term::Bypass { .. } | Term::Resume { .. } => {
             draft.blocks.exit(&path, Fate::Consume { node })
         }
     }

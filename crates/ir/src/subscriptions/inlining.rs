@@ -3,7 +3,7 @@
 //! A residual program has the handlers of an event right behind the step that publishes it.
 //! Programs must stay small, so handlers beyond a budget stay outside. The engine then runs them
 //! behind the step. Native functions have no such programs, so the handlers of their events stay
-//! outside, too.
+//! outside, too, and so do handlers that decide about connections.
 
 use super::subscriber::Subscriber;
 use crate::model::{EventId, Model, Op, Program};
@@ -65,14 +65,15 @@ impl Sizes<'_> {
         size
     }
 
-    /// The size of a handler. `None` if it must stay outside: entries of its function live with the
-    /// entry that a run has found last, and a step does not say to which run it belongs.
+    /// The size of a handler. `None` if it must stay outside: it decides about a connection, or
+    /// entries of its function live with the entry that a run has found last, and a step does not
+    /// say to which run it belongs.
     fn of_handler(&mut self, Subscriber { node, handler }: Subscriber) -> Option<usize> {
         let model = *self.models.get(usize::from(node))?;
         if model.state.iter().any(|decl| decl.lives_with.is_some()) {
             return None;
         }
-        let (_, program) = model.handlers.get(handler)?;
+        let (_, program) = model.handlers.get(handler).filter(|(_, program)| !program.steers())?;
         let own = program.blocks.len() + ops(program).count();
         Some(self.of_program(node, program).saturating_add(own))
     }

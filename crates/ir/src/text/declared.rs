@@ -3,7 +3,7 @@
 
 use super::parse_value::{event_ty, ty};
 use super::scan::{Result, Scan};
-use crate::model::{Ancestor, EventDecl, EventTy, Kind, ROOT_EVENT, TagDecl, Ty};
+use crate::model::{Ancestor, EventDecl, EventTy, FLOW_EVENT, Kind, ROOT_EVENT, TagDecl, Ty};
 use serde::{Deserialize, Serialize};
 
 /// The most event types of a function.
@@ -75,7 +75,7 @@ fn events(text: &str) -> Result<Vec<EventDecl>> {
 
 fn event(scan: &mut Scan<'_>, known: &[EventDecl]) -> Result<EventDecl> {
     let name = scan.word()?.to_owned();
-    if [ROOT_EVENT, LOG].contains(&name.as_str()) {
+    if [ROOT_EVENT, FLOW_EVENT, LOG].contains(&name.as_str()) {
         return scan.wrong(format!("{name} is taken"));
     }
     if known.iter().any(|other| other.name == name) {
@@ -85,7 +85,9 @@ fn event(scan: &mut Scan<'_>, known: &[EventDecl]) -> Result<EventDecl> {
     let (mut ancestors, mut fields) = (vec![root], Vec::new());
     if scan.eat_word("extends") {
         let parent = scan.word()?;
-        if let Some(decl) = known.iter().find(|other| other.name == parent) {
+        let of_flow = EventDecl::of_flow();
+        let mut all = known.iter().chain([&of_flow]);
+        if let Some(decl) = all.find(|other| other.name == parent) {
             fields.clone_from(&decl.fields);
             let parent = Ancestor { name: parent.to_owned(), fields: fields.len() };
             ancestors = [parent].into_iter().chain(decl.ancestors.iter().cloned()).collect();
@@ -163,6 +165,9 @@ mod tests {
         assert_eq!(names, ["src", "ports", "who"]);
         let tags: Vec<_> = declared.tags.iter().map(|tag| (&*tag.name, tag.ty.width)).collect();
         assert_eq!(tags, [("colour", 8), ("host", 32)]);
+        let ending = Declared::parse("END extends FLOW { why: u8 }", "").unwrap();
+        assert_eq!(ending.events[0].ancestor_names(), ["FLOW", "EVENT"]);
+        assert!(ending.events[0].names_flow() && ending.events[0].fields.len() == 7);
         let wire = serde_json::to_string(&declared).unwrap();
         assert_eq!(serde_json::from_str::<Declared>(&wire).unwrap(), declared);
     }
@@ -172,6 +177,7 @@ mod tests {
         for (text, why) in [
             ("SCAN", "in its events, line 1, column 5: expected `{`"),
             ("LOG {}", "in its events, line 1, column 1: LOG is taken"),
+            ("FLOW {}", "in its events, line 1, column 1: FLOW is taken"),
             ("A {}\nA {}", "in its events, line 2, column 1: there are two types A"),
             (
                 "B extends A {}",

@@ -34,7 +34,8 @@ pub(super) const CMP_OPS: &[(crate::model::CmpOp, &str)] = {
 
 /// The words of terminators.
 pub(super) const TERMS: &[&str] = &[
-    "jump", "branch", "output", "drop", "consume", "hold", "resubmit", "reset", "bypass", "return",
+    "jump", "branch", "output", "drop", "consume", "hold", "resubmit", "reset", "bypass", "resume",
+    "return",
 ];
 /// Shapes of new packets by name.
 pub(super) const SHAPES: &[(crate::model::Shape, &str)] = {

@@ -268,6 +268,7 @@ pub(super) fn print_term(model: &Model, term: &Term) -> String {
         Term::Resubmit { row } => format!("resubmit at {row}"),
         Term::Reset { reason: why, row } => format!("reset {} at {row}", reason(model, *why)),
         Term::Bypass { row } => format!("bypass at {row}"),
+        Term::Resume { row } => format!("resume at {row}"),
         Term::Return => "return".to_owned(),
     }
 }

@@ -229,6 +229,7 @@ impl Parser<'_, '_> {
             "resubmit" => Term::Resubmit { row: self.row()? },
             "reset" => Term::Reset { reason: self.reason()?, row: self.row()? },
             "bypass" => Term::Bypass { row: self.row()? },
+            "resume" => Term::Resume { row: self.row()? },
             _ => Term::Return,
         }))
     }

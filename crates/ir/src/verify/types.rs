@@ -4,8 +4,8 @@
 use super::events;
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    BinOp, BlockId, Dest, Granularity, Key, Model, NewPacket, Op, ParamId, ParamTy, Program, RowId,
-    SetRef, StateDecl, StateId, StreamEvent, StreamText, TagId, Term, Ty, ValueId,
+    BinOp, BlockId, Dest, EventDecl, Granularity, Key, Model, NewPacket, Op, ParamId, ParamTy,
+    Program, RowId, SetRef, StateDecl, StateId, StreamEvent, StreamText, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -509,7 +509,11 @@ impl OpCheck<'_> {
             (_, Term::Jump(_) | Term::Branch { .. }) => true,
             (Which::Stream(StreamEvent::Close), Term::Reset { .. } | Term::Bypass { .. }) => false,
             (Which::Stream(_), Term::Reset { .. } | Term::Bypass { .. }) => true,
-            (Which::Packet, Term::Return | Term::Reset { .. } | Term::Bypass { .. }) => false,
+            (Which::Handler(event), end) if end.steers() => {
+                let decl = self.model.events.get(event.index());
+                decl.is_some_and(EventDecl::names_flow)
+            }
+            (Which::Packet, end) if end.steers() || *end == Term::Return => false,
             (Which::Packet, _) | (_, Term::Return) => true,
             _ => false,
         };
@@ -544,7 +548,10 @@ impl OpCheck<'_> {
                 self.width(*delay, 64)?;
                 self.row(*row)
             }
-            Term::Consume { row } | Term::Resubmit { row } | Term::Bypass { row } => self.row(*row),
+            Term::Consume { row }
+            | Term::Resubmit { row }
+            | Term::Bypass { row }
+            | Term::Resume { row } => self.row(*row),
             Term::Jump(_) | Term::Return => Ok(()),
         }
     }

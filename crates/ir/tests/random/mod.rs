@@ -572,29 +572,27 @@ impl Maker {
 
     fn term(&mut self, blocks: usize) -> Term {
         let row = self.row_id();
-        match self.below(10) {
+        match self.below(11) {
             0 => Term::Jump(self.target(blocks)),
             1 => {
                 let (yes, no) = (self.target(blocks), self.target(blocks));
                 Term::Branch { cond: self.value_id(), yes, no }
             }
             2 => Term::Output { ports: (0..1 + self.below(3)).map(|_| self.dest()).collect(), row },
-            3 => {
-                let reason = self.below(self.model.reasons.len());
-                Term::Drop { reason: ReasonId(u32::try_from(reason).unwrap()), row }
-            }
+            3 => Term::Drop { reason: self.reason(), row },
             4 => Term::Consume { row },
             5 => {
                 let (delay, full) = (self.value_id(), self.target(blocks));
                 Term::Hold { queue: QueueId(0), delay, row, full }
             }
             6 => Term::Resubmit { row },
-            7 => {
-                let reason = self.below(self.model.reasons.len());
-                Term::Reset { reason: ReasonId(u32::try_from(reason).unwrap()), row }
-            }
+            7 => Term::Reset { reason: self.reason(), row },
             8 => Term::Bypass { row },
+            9 => Term::Resume { row },
             _ => Term::Return,
         }
+    }
+    fn reason(&mut self) -> ReasonId {
+        ReasonId(u32::try_from(self.below(self.model.reasons.len())).unwrap())
     }
 }

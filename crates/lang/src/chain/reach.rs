@@ -131,6 +131,7 @@ impl<'p> Walk<'p> {
             | Term::Resubmit { .. }
             | Term::Reset { .. }
             | Term::Bypass { .. }
+            | Term::Resume { .. }
             | Term::Return => {}
         }
     }

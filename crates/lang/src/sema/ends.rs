@@ -1,7 +1,9 @@
 //! Lowers the ends of a packet's path: outputs, drops, holds. Also the ends of a program for an
 //! event of a TCP connection.
 
-use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, StreamEvent, Term};
+use braid_ir::model::{
+    Dest, EventDecl, EventId, Op, PortId, QueueId, ReasonId, RowId, StreamEvent, Term,
+};
 
 use super::lower::{BODY, Lower, Mode};
 use super::scope::Binding;
@@ -130,10 +132,16 @@ pub fn event(lower: &mut Lower<'_>, what: &str, span: Span, term: impl FnOnce(Ro
                     .help("write it in `on open` or `on data`"),
             );
         }
+        Mode::Stream(_) if what == "resume" => {
+            let message = "`resume;` belongs to handlers of events";
+            let wrong = Diagnostic::new(codes::MIXED_STREAM, message, span, "");
+            lower.say(wrong.help("no block runs after `bypass;`: write it in `on EVENT`"));
+        }
         Mode::Stream(_) => {
             let row = count_end(lower);
             lower.b.end(term(row));
         }
+        Mode::Handler(event) if lower.of_stream => steer(lower, event, what, span, term),
         _ => {
             let message = format!("`{what};` belongs to stream functions");
             lower.say(
@@ -142,4 +150,23 @@ pub fn event(lower: &mut Lower<'_>, what: &str, span: Span, term: impl FnOnce(Ro
             );
         }
     }
+}
+
+/// Ends a handler of a stream function, which decides about the flow that its event names.
+fn steer(
+    lower: &mut Lower<'_>,
+    event: EventId,
+    what: &str,
+    span: Span,
+    term: impl FnOnce(RowId) -> Term,
+) {
+    let decl = lower.model.events.get(event.index());
+    let names_flow = decl.is_some_and(EventDecl::names_flow);
+    if what != "forward" && !names_flow {
+        let name = decl.map_or("", |decl| decl.name.as_str());
+        let message = format!("an event {name} names no connection");
+        let wrong = Diagnostic::new(codes::MIXED_STREAM, message, span, "which one?");
+        return lower.say(wrong.help("let the type extend `FLOW`, or take a type that does"));
+    }
+    lower.b.end(term(BODY));
 }

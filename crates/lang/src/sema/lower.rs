@@ -73,6 +73,8 @@ pub struct Lower<'a> {
     pub scope: Scope<'a>,
     pub b: Builder,
     pub mode: Mode,
+    /// Whether the function is a stream function.
+    pub of_stream: bool,
     /// The row at which statements count. `None` outside of any row.
     pub row: Option<RowId>,
     /// The target of an atom that reads something absent. `None` in statements.
@@ -134,6 +136,7 @@ impl<'a> Lower<'a> {
             scope: Scope::new(module),
             b: Builder::new(Facts::start()),
             mode: Mode::Packet,
+            of_stream: false,
             row: None,
             absent: None,
             wrapping: false,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy, ROOT_EVENT};
+use braid_ir::model::{Ancestor, EventDecl, EventTy, FLOW_EVENT, ParamTy, ROOT_EVENT};
 
 use super::declared::{self, DeclaredHeader};
 use super::env::{Constants, Loader};
@@ -143,6 +143,7 @@ impl<'a> Module<'a> {
     }
 
     fn resolve_events(&mut self, diags: &mut Diagnostics) {
+        self.resolved.insert(FLOW_EVENT, EventDecl::of_flow());
         let names: Vec<&'a str> = self.events.keys().copied().collect();
         for name in names {
             if let Some(decl) = self.resolve_event(name, diags) {
@@ -153,16 +154,24 @@ impl<'a> Module<'a> {
 
     fn resolve_event(&self, name: &'a str, diags: &mut Diagnostics) -> Option<EventDecl> {
         let mut line = vec![*self.events.get(name)?];
-        if name == ROOT_EVENT {
+        if [ROOT_EVENT, FLOW_EVENT].contains(&name) {
             let span = line.first()?.name.span;
-            let message = format!("{ROOT_EVENT} is the root of all event types");
+            let message = match name {
+                ROOT_EVENT => format!("{ROOT_EVENT} is the root of all event types"),
+                _ => format!("{FLOW_EVENT} is the type of events about flows"),
+            };
             diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, span, "taken"));
             return None;
         }
-        let mut ancestors: Vec<Ancestor> = Vec::new();
+        let (mut ancestors, mut fields) = (Vec::<Ancestor>::new(), Vec::new());
         while let Some(parent) = &line.last()?.parent {
             ancestors.push(Ancestor { name: parent.text.clone(), fields: 0 });
             if parent.text == ROOT_EVENT {
+                break;
+            }
+            if parent.text == FLOW_EVENT {
+                fields = EventDecl::of_flow().fields;
+                ancestors.last_mut()?.fields = fields.len();
                 break;
             }
             let Some(def) = self.events.get(parent.text.as_str()) else {
@@ -184,7 +193,6 @@ impl<'a> Module<'a> {
         if ancestors.last().is_none_or(|last| last.name != ROOT_EVENT) {
             ancestors.push(Ancestor { name: ROOT_EVENT.into(), fields: 0 });
         }
-        let mut fields = Vec::new();
         let mut whole = true;
         for (at, def) in line.iter().enumerate().rev() {
             whole &= event_fields(def, &mut fields, diags);
@@ -197,7 +205,7 @@ impl<'a> Module<'a> {
 
     /// The message for an event type that is not declared.
     pub fn unknown_event(&self, name: &Ident, diags: &Diagnostics) -> Diagnostic {
-        let known = self.events.keys().copied().chain([ROOT_EVENT]);
+        let known = self.events.keys().copied().chain([ROOT_EVENT, FLOW_EVENT]);
         Diagnostic::new(
             codes::UNKNOWN_EVENT,
             format!("there is no event `{}`", name.text),
@@ -207,8 +215,8 @@ impl<'a> Module<'a> {
         .help_if(suggest(diags, &name.text, known))
     }
 
-    /// The event type that a handler takes: a declared one, or `EVENT` for all. `None` after an
-    /// error, which is then reported.
+    /// The event type that a handler takes: a declared one, `FLOW`, or `EVENT` for all. `None`
+    /// after an error, which is then reported.
     pub fn taken(&self, name: &Ident, diags: &mut Diagnostics) -> Option<EventDecl> {
         if name.text == ROOT_EVENT {
             let name = ROOT_EVENT.to_owned();

@@ -173,7 +173,8 @@ pub fn finish(mut model: Model) -> Model {
             | Term::Resubmit { row }
             | Term::Reset { row, .. }
             | Term::Bypass { row } => renumber(row),
-            Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
+            // Those of handlers have their row already.
+            Term::Resume { .. } | Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
         }
     }
     if used {

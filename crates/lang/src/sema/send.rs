@@ -7,11 +7,11 @@ use braid_ir::model::{
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
-use super::lower::Lower;
+use super::lower::{Lower, Mode};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, uint};
 use super::{ends, names, needs, push, say, sides};
-use crate::ast::{Contents, Expr, Ident, Part, Path, Push, Span, joined};
+use crate::ast::{Contents, Expr, ExprKind, Ident, Part, Path, Push, Span, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// The shapes by name.
@@ -270,6 +270,7 @@ pub fn emit_event(
         let message = format!("an event has at most {} fields", types::MAX_PARTS);
         return lower.fail(Diagnostic::new(codes::EVENT_FIELDS, message, span, "too many"));
     }
+    let args = &with_flow(lower, &decl, args, span);
     let mut whole = check_event_args(lower, &decl, name, args, span);
     let mut values = Vec::new();
     for (field, ty) in &decl.fields {
@@ -287,6 +288,35 @@ pub fn emit_event(
     let event = event_id(lower, decl);
     lower.b.op(Op::Emit { event, args: values });
     Some(())
+}
+
+/// The fields of an event, with those of its flow that the program leaves out. They are those of
+/// the packet or of the connection, or in a handler those of its event.
+fn with_flow(
+    lower: &Lower<'_>,
+    decl: &EventDecl,
+    args: &[(Ident, Expr)],
+    span: Span,
+) -> Vec<(Ident, Expr)> {
+    let mut all = args.to_vec();
+    let from = match lower.mode {
+        Mode::Packet | Mode::Stream(_) => "inet",
+        Mode::Handler(of)
+            if lower.model.events.get(of.index()).is_some_and(EventDecl::names_flow) =>
+        {
+            "event"
+        }
+        _ => return all,
+    };
+    let ident = |text: &str| Ident { text: text.to_owned(), span };
+    let of_flow = if decl.names_flow() { EventDecl::of_flow().fields } else { Vec::new() };
+    for (field, _) in of_flow {
+        if !args.iter().any(|(arg, _)| arg.text == field) {
+            let path = Path { parts: vec![ident(from), ident(&field)], span };
+            all.push((ident(&field), Expr { kind: ExprKind::Path(path), span }));
+        }
+    }
+    all
 }
 
 fn check_event_args(

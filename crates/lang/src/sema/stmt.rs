@@ -207,7 +207,7 @@ fn bound(lower: &mut Lower<'_>, expr: &Expr) -> Option<(u128, Span)> {
 fn known_statement(lower: &mut Lower<'_>, name: &Ident) -> Option<()> {
     let word = name.text.as_str();
     let known = lower.scope.knows(word);
-    if known || matches!(word, "forward" | "backward" | "bypass") {
+    if known || matches!(word, "forward" | "backward" | "bypass" | "resume") {
         return Some(());
     }
     lower.doubt = true;
@@ -262,11 +262,11 @@ fn call_statement<'a>(
     }
     match name.text.as_str() {
         "release" => calls::release(lower, args, call.span),
-        "forward" | "bypass" if args.is_empty() => {
-            let is_bypass = name.text == "bypass";
-            ends::event(lower, &name.text, call.span, |row| match is_bypass {
-                true => Term::Bypass { row },
-                false => Term::Return,
+        word @ ("forward" | "bypass" | "resume") if args.is_empty() => {
+            ends::event(lower, word, call.span, |row| match word {
+                "bypass" => Term::Bypass { row },
+                "resume" => Term::Resume { row },
+                _ => Term::Return,
             });
             Some(())
         }

@@ -22,7 +22,7 @@ use crate::source::SourceMap;
 /// The names that a stream function can read of its stream.
 const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 /// The words that end a path through a stream function.
-const ENDS: &[&str] = &["forward", "bypass"];
+const ENDS: &[&str] = &["forward", "bypass", "resume"];
 /// The flag ACK, and both flags of a RST that answers a packet: RST and ACK.
 const ACK: Word = 0x10;
 const RST_ACK: Word = 0x14;
@@ -95,6 +95,7 @@ fn programs(
 ) -> Model {
     let mut lower = Lower::new(module, sources, diags, Model::new(&nf.name.text));
     lower.doubt = module.is_damaged(nf.span);
+    lower.of_stream = true;
     decl::declare(&mut lower, nf, loader);
     for item in &nf.items {
         match item {
@@ -167,9 +168,9 @@ fn events(
 }
 
 /// Builds the packet program: TCP packets go to the stack, and so do all packets of IP if there is
-/// a program for alerts. When a connection is reset, both ends get a RST. Its later packets are
-/// dropped, and their senders get a RST again, because the first one may have been lost. The
-/// packets of a flow of UDP are only dropped.
+/// a program for alerts or if events steer the function. When a connection is reset, both ends get
+/// a RST. Its later packets are dropped, and their senders get a RST again, because the first one
+/// may have been lost. The packets of a flow of UDP are only dropped.
 fn packet_program(lower: &mut Lower<'_>) {
     nf::begin(lower, Mode::Packet, Facts::start());
     let row = RowId(u32::try_from(lower.model.rows.len()).unwrap_or(u32::MAX));
@@ -178,10 +179,10 @@ fn packet_program(lower: &mut Lower<'_>) {
     lower.b.op(Op::Count { row });
     if lower.model.is_stream() {
         let (stack, onward) = (lower.b.block(), lower.b.block());
-        let has_alerts = lower.model.stream(StreamEvent::Alert).is_some();
-        let others = if has_alerts { lower.b.block() } else { onward };
+        let stacks_all = lower.model.stacks_all();
+        let others = if stacks_all { lower.b.block() } else { onward };
         branch_on(lower, Header::Tcp, stack, others);
-        if has_alerts {
+        if stacks_all {
             lower.b.start(others);
             branch_on(lower, Header::Inet, stack, onward);
         }
@@ -194,7 +195,7 @@ fn packet_program(lower: &mut Lower<'_>) {
             let goes_on = is(lower, verdict, 0);
             lower.b.branch(goes_on, onward, stopped);
             lower.b.start(stopped);
-            if has_alerts {
+            if stacks_all {
                 let tcp = lower.b.block();
                 branch_on(lower, Header::Tcp, tcp, ended);
                 lower.b.start(tcp);
@@ -217,6 +218,17 @@ fn packet_program(lower: &mut Lower<'_>) {
     }
     lower.b.end(Term::Output { ports: vec![Dest::Onward], row });
     lower.model.packet = nf::end_program(lower);
+    counts_ends(&mut lower.model, row);
+}
+
+/// Packets of connections that handlers reset are dropped at the row of all packets.
+fn counts_ends(model: &mut Model, packets: RowId) {
+    for block in model.handlers.iter_mut().flat_map(|(_, program)| &mut program.blocks) {
+        match &mut block.term {
+            Term::Reset { row, .. } | Term::Bypass { row } | Term::Resume { row } => *row = packets,
+            _ => {}
+        }
+    }
 }
 
 /// Branches on whether the packet has a header.

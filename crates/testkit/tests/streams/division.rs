@@ -190,6 +190,56 @@ fn the_opposite_direction_counts() {
     assert_eq!(verdict(Some(ShardingMutant::OneWay)), Verdict::Split);
 }
 
+/// The worker that publishes an event must have the connection that the event names.
+#[test]
+fn events_that_steer_are_published_where_the_connection_is() {
+    let text = |emit: &str| {
+        format!(
+            "event STEER extends FLOW {{ }}
+             nf tell() {{ match {{ has l4 => {{ emit STEER {{ {emit} }}; output; }} else => output; }} }}
+             stream nf f() {{ on STEER {{ reset \"ordered\"; }} }}
+             chain c {{ interface lan {{ behind 10.0.0.0/8 }} interface wan;
+               f = f(); path lan <-> tell() <-> f <-> wan; }}"
+        )
+    };
+    let found =
+        |emit: &str, bug| sharding_with(&chain(&text(emit)), bug).expect("a chain with a graph");
+    for emit in ["", "src: inet.dst, dst: inet.src, sport: inet.dport, dport: inet.sport"] {
+        let found = found(emit, None);
+        assert_eq!(found.verdict, Verdict::Split, "{emit}: {found:?}");
+        assert!(found.entries[0].by.contains("connection"), "{found:?}");
+    }
+    // The worker follows from an address alone, which the flow has in common with the packet.
+    for emit in ["dport: 80", "sport: inet.dport, dport: inet.sport"] {
+        let by_address = found(emit, None);
+        assert_eq!(by_address.verdict, Verdict::Split, "{emit}: {by_address:?}");
+        assert!(by_address.entries[0].by.contains("address"), "{by_address:?}");
+    }
+    let emit = "src: 10.0.0.1, dst: 192.0.2.1";
+    let sound = found(emit, None);
+    assert_eq!(sound.verdict, Verdict::OneWorker, "{sound:?}");
+    assert!(sound.why_not[0].starts_with("the connections of f: "), "{sound:?}");
+    let bug = Some(ShardingMutant::OrdersIgnored);
+    assert_eq!(found(emit, bug).verdict, Verdict::Split);
+}
+
+/// Programs for events of TCP do not run for other packets, which the stack gets for alerts.
+#[test]
+fn functions_with_alerts_and_data_are_divided() {
+    let source = "stream nf f(rules: signatures) {
+          state n: u32 per biflow = 0;
+          on data { if tcp.dport == 80 { n += 1; } }
+          on alert { if n > 3 { reset \"alert\"; } }
+          on close { delete n; }
+        }
+        chain c { interface lan { behind 10.0.0.0/8 } interface wan;
+          path lan <-> f(rules: signatures(\"f.rules\")) <-> wan; }";
+    let files = [("f.rules".to_owned(), "alert udp any any -> any any (sid:1;)".to_owned())];
+    let chain = harness::compile(source, &files.into(), Form::AsWritten).expect("compiles");
+    let found = sharding(&Chain { workers: 4, ..chain }).expect("a chain with a graph");
+    assert_eq!(found.verdict, Verdict::Split, "{found:?}");
+}
+
 #[test]
 fn counts_are_summed_and_limits_have_portions() {
     let whole = chain(&alone("state n: u32 global = 0; on open { n += 1; }"));

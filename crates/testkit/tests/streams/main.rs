@@ -36,7 +36,7 @@ fn published(trace: &Trace, counts: &mut BTreeMap<String, usize>) {
 #[test]
 fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
     let count = braid_cases::at_least(60);
-    let (mut events, mut resets) = (BTreeMap::new(), 0);
+    let (mut events, mut resets, mut ordered) = (BTreeMap::new(), 0, 0);
     let mut sids = BTreeSet::new();
     for seed in 0..count.into() {
         let program = streams::program(seed);
@@ -52,6 +52,8 @@ fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
             _ => None,
         }));
         resets += expected.counters.iter().map(|counters| counters.created).sum::<u64>();
+        let drops = expected.counters.iter().flat_map(|counters| &counters.drops);
+        ordered += drops.filter(|((.., reason), _)| reason == "ordered").count();
         // Each chain has programs of its own, which take long to compile.
         let is_compiled = seed % 4 == 0;
         let engines = ENGINES.iter().chain(USERS);
@@ -65,10 +67,10 @@ fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
     println!("of {count} chains: events {events:?}, rules {sids:?}, resets {resets}");
     // Two rules only set bits.
     assert_eq!(sids, (1..=22).filter(|sid| ![7, 15].contains(sid)).collect());
-    for kind in ["OPEN", "FOUND", "CLOSED", "REQUEST", "RESPONSE"] {
-        assert!(events.get(kind).is_some_and(|times| *times > 100), "{kind}: {events:?}");
+    for kind in ["OPEN", "FOUND", "CLOSED", "REQUEST", "RESPONSE", "STEER", "WOKEN", "TOOK"] {
+        assert!(events.get(kind).is_some_and(|times| *times > 90), "{kind}: {events:?}");
     }
-    assert!(resets > 100, "{resets}");
+    assert!(resets > 100 && ordered > 5, "{resets}, {ordered}");
 }
 
 #[test]

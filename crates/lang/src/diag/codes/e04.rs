@@ -110,7 +110,7 @@ codes! {
 }";
 
     MIXED_STREAM = 411, Error, "packet and stream operators mixed",
-    "A `stream nf` works on the bytes of TCP connections. It has blocks `on open`, `on data`, `on data from client`, `on data from server` and `on close`. In `on data`, it reads stream.data, stream.len and stream.offset. It ends with `forward;`, `reset;` or `bypass;`. Of headers, it reads the addresses and ports of the connection. A plain `nf` works on packets. Neither can use what belongs to the other.",
+    "A `stream nf` works on the bytes of TCP connections. It has blocks `on open`, `on data`, `on data from client`, `on data from server` and `on close`. In `on data`, it reads stream.data, stream.len and stream.offset. It ends with `forward;`, `reset;` or `bypass;`. Handlers of events of types that extend `FLOW` end so, too, or with `resume;`. Of headers, it reads the addresses and ports of the connection. A plain `nf` works on packets. Neither can use what belongs to the other.",
     wrong: "stream nf f() {
   on data { ip.ttl = 3; forward; }
 }",

@@ -14,6 +14,7 @@ pub(in crate::generate) mod limits;
 mod pieces;
 mod pred;
 mod source;
+mod steered;
 mod stmt;
 pub mod streams;
 mod text;

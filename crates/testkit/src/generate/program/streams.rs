@@ -2,6 +2,7 @@
 //! packets, so that stream functions share a TCP stack, and some that drop or change packets.
 
 use super::source::Program;
+use super::steered::Steering;
 use super::text::Text;
 use crate::generate::Rng;
 use std::collections::BTreeMap;
@@ -36,14 +37,14 @@ const BETWEEN: &[(&str, &str)] = &[
     // It takes events of the stream functions, and the drops change what later ones see.
     (
         "nf wall() { state seen: u32 per (u128) = 0, idle 2 s, capacity 3, full evict_oldest;
-  on FLOW { seen[event.src] += 1; }
+  on SEEN { seen[event.src] += 1; }
   match { has inet and seen[inet.src] > 3 => { if seen[inet.src] > 12 { delete seen[inet.src]; } drop \"seen\"; }
   else => output; } }",
         "wall()",
     ),
     (
         "nf watch() { state last: { port: u16, times: u8 } per (u128), capacity 2, full evict_oldest;
-  on FLOW { last[event.src] = { port: event.sport, times: u8(event.dport) }; }
+  on SEEN { last[event.src] = { port: event.sport, times: u8(event.dport) }; }
   on FOUND0 { if exists last[event.src] { last[event.src].times = u8(event.number); } }
   match { has ip and exists last[inet.src] => { ip.tos = last[inet.src].times; output; } else => output; } }",
         "watch()",
@@ -87,12 +88,14 @@ pub fn program(seed: u64) -> Program {
     let mut text = Text::default();
     let mut path = vec!["lan".to_owned()];
     let mut used = [false; BETWEEN.len()];
-    text.line("event FLOW extends EVENT { src: addr, sport: u16, dport: u16 }");
+    text.line("event SEEN extends EVENT { src: addr, sport: u16, dport: u16 }");
     let is_wide = rng.one_in(2);
     let mut inspects = Rng::new(seed ^ 0x0073_6967);
     let mut parses = Rng::new(seed ^ 0x6874_7470);
+    let mut steers = Steering::new(seed, is_wide, &mut text);
     let mut files = BTreeMap::new();
     for number in 0..1 + rng.below(4) {
+        steers.add(number, &mut text, &mut path);
         if rng.one_in(2) {
             let at = rng.below(BETWEEN.len());
             let (source, call) = BETWEEN[at];
@@ -117,6 +120,7 @@ pub fn program(seed: u64) -> Program {
             path.push(format!("h{number}(bad: {})", parses.pick(PATTERNS)));
         }
     }
+    steers.finish(&mut text, &mut path);
     path.push("wan".to_owned());
     text.line("chain generated {");
     text.line("interface lan { behind 10.0.0.0/8, 2001:db8::/125 }");
@@ -205,7 +209,7 @@ impl Function {
     fn write(&mut self) {
         let number = self.number;
         let event =
-            |name: &str, more: &str| format!("event {name}{number} extends FLOW {{{more} }}");
+            |name: &str, more: &str| format!("event {name}{number} extends SEEN {{{more} }}");
         self.text.line(&event("OPEN", ""));
         self.text.line(&event("FOUND", " offset: size, len: size, number: u32"));
         self.text.line(&event("CLOSED", " total: u64"));
@@ -242,7 +246,7 @@ impl Function {
             _ => self.data("", true),
         }
         if self.is_wide && self.rng.one_in(2) {
-            self.text.line("on FLOW { total += u64(event.dport); }");
+            self.text.line("on SEEN { total += u64(event.dport); }");
         }
         self.text.line("on close {");
         self.text.line("delete parts;");
