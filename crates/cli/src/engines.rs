@@ -18,6 +18,12 @@ pub const DEFAULT: &str = "fused";
 /// The engine that defines the meaning of chains.
 pub const REFERENCE: &str = "reference";
 
+/// Names that stand for a choice between engines, each with a description.
+const CHOICES: &[(&str, &str)] = &[
+    ("auto", "fused, or parallel:N where measured costs promise more packets a second"),
+    ("auto:latency", "the same, where they promise packets that leave sooner"),
+];
+
 /// The names of the engines, each with a description.
 const ENGINES: &[(&str, &str)] = &[
     ("fused", "the whole chain compiled as one program, with a record for each flow"),
@@ -57,12 +63,21 @@ fn most_stages(name: &str) -> Option<usize> {
 
 /// Refuses unknown names of engines.
 pub fn check(name: &str) -> Result<(), Failure> {
+    check_among(name, &[])
+}
+
+/// As [`check`], where `auto` was possible, too.
+pub fn check_or_auto(name: &str) -> Result<(), Failure> {
+    check_among(name, CHOICES)
+}
+
+fn check_among(name: &str, choices: &[(&str, &str)]) -> Result<(), Failure> {
     if most_stages(name).is_some() || ENGINES.iter().any(|(known, _)| *known == name) {
         return Ok(());
     }
-    let list: Vec<String> =
-        ENGINES.iter().map(|(name, what)| format!("  {name}  {what}")).collect();
-    let help = did_you_mean_help(name, ENGINES.iter().map(|(name, _)| *name));
+    let all = || ENGINES.iter().chain(choices);
+    let list: Vec<String> = all().map(|(name, what)| format!("  {name}  {what}")).collect();
+    let help = did_you_mean_help(name, all().map(|(name, _)| *name));
     let help = help.map_or_else(String::new, |help| format!("; {help}"));
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }

@@ -289,7 +289,9 @@ fn link(
     let env = Env { constants: &module.consts, loader, sources };
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
     let (mut chains, mut workers, mut by_rules) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-    for item in items(parts.program) {
+    // A file that others use may have chains of its own. The root file comes last.
+    let root = parts.program.last().map_or(&[][..], std::slice::from_ref);
+    for item in items(root) {
         let Item::Chain(chain) = item else { continue };
         unique(&mut names, &chain.name, diags);
         let doubt = module.is_damaged(chain.span);

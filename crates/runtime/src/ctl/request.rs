@@ -233,7 +233,9 @@ impl Given<'_> {
             None => (true, true),
             Some("in") => (true, false),
             Some("out") => (false, true),
-            Some(_) => return Err("`way` is neither `in` nor `out`".to_owned()),
+            Some(other) => {
+                return Err(format!("a packet's way is `in` or `out`, and not `{other}`"));
+            }
         };
         let point = self.text("point")?.ok_or("the request lacks `point`")?;
         let (filter, count) = (self.filter()?, self.number("count", usize::MAX)?);
@@ -328,7 +330,7 @@ mod tests {
             (r#"{"do":"state","from":-1}"#, "`from` is not a whole number"),
             (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
             (r#"{"do":"capture"}"#, "lacks `point`"),
-            (r#"{"do":"capture","point":"lan","way":"up"}"#, "neither `in` nor `out`"),
+            (r#"{"do":"capture","point":"lan","way":"up"}"#, "is `in` or `out`, and not `up`"),
             (r#"{"do":"trace","count":"all"}"#, "`count` is not a whole number"),
             (r#"{"do":"change"}"#, "lacks `change`"),
             (r#"{"do":"change","change":["a"]}"#, "`change` is no text"),

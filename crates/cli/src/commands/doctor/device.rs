@@ -86,7 +86,7 @@ fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
     Finding::note(
         "addresses",
         format!("{first}: with af_packet, the kernel also answers packets of the chain"),
-        format!("sudo ip addr flush dev {name}, or use a namespace without addresses"),
+        "use a device without addresses, such as one in a network namespace".to_owned(),
     )
 }
 

@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long = "for", value_name = "DURATION", value_parser = live::duration)]
     #[arg(requires = "devices", conflicts_with = "inputs")]
     time: Option<std::time::Duration>,
-    /// With --if: end after this many packets
+    /// With --if: end with the burst in which this many packets have come
     #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
     packets: Option<u64>,
     /// With --if: injects faults, such as loss=1%,delay=2%,time=20ms,seed=7. The others are
@@ -181,7 +181,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 fn goal(args: &Args) -> Result<Option<Goal>, Failure> {
     let goal = engines::goal(&args.engine);
     if goal.is_none() {
-        engines::check(&args.engine)?;
+        engines::check_or_auto(&args.engine)?;
     }
     Ok(goal)
 }
