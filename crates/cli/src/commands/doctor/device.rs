@@ -31,7 +31,7 @@ fn of(name: &str, facts: &DeviceFacts) -> Vec<Finding> {
         Finding::ok("driver", driver),
         xdp(facts.xdp),
         attached(name, facts.has_xdp_program),
-        addresses(name, &facts.addresses),
+        addresses(&facts.addresses),
         mtu(name, facts.mtu),
         Finding::ok("queues", facts.queues.to_string()),
         received(name, facts),
@@ -79,7 +79,7 @@ fn attached(name: &str, has_xdp_program: bool) -> Finding {
 }
 
 /// What arrives for the kernel's own addresses has two receivers.
-fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
+fn addresses(addresses: &[IpAddr]) -> Finding {
     let Some(first) = addresses.first() else {
         return Finding::ok("addresses", "none: the kernel does not answer by itself");
     };
