@@ -100,7 +100,7 @@ fn captures_that_make_no_sense_are_refused() {
         ended(&site.ctl(&args).output().unwrap()).code(3).warns(why);
     };
     refused(&["dmz"], "no interface or function `dmz`; the chain has the interfaces lan, wan");
-    refused(&["lan:up"], "neither `in` nor `out`");
+    refused(&["lan:up"], "is `in` or `out`, and not `up`");
     refused(&["lan", "ip.scr == 10.0.0.1"], "ip.scr");
     refused(&["lan", "true => output; } }"], "is not a condition");
     assert!(!site.folder.path("x.pcapng").exists());
