@@ -14,6 +14,9 @@ pub(crate) const SLOTS: usize = 2048;
 
 /// The places of a chunk.
 const PLACES: usize = 15;
+/// As [`PLACES`].
+const FULL: u32 = 15;
+const _: () = assert!(FULL as usize == PLACES, "one number in two types");
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -63,7 +66,7 @@ impl Slots {
     #[inline(always)]
     pub(crate) fn add(&mut self, slot: usize, number: u32) {
         let Slot { chunk, len } = self.all[slot];
-        if chunk == NONE || len as usize == PLACES {
+        if chunk == NONE || len == FULL {
             return self.add_chunk(slot, number);
         }
         self.chunks[chunk as usize].numbers[len as usize] = number;
@@ -101,7 +104,7 @@ impl Slots {
         let Slot { chunk: at, len } = *slot;
         let chunk = self.chunks.get_mut(at as usize)?;
         let places = Places { numbers: chunk.numbers, len: len as usize };
-        *slot = Slot { chunk: chunk.next, len: PLACES as u32 };
+        *slot = Slot { chunk: chunk.next, len: FULL };
         chunk.next = std::mem::replace(&mut self.unused, at);
         Some(places)
     }
