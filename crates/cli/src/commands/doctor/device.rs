@@ -31,7 +31,7 @@ fn of(name: &str, facts: &DeviceFacts) -> Vec<Finding> {
         Finding::ok("driver", driver),
         xdp(facts.xdp),
         attached(name, facts.has_xdp_program),
-        addresses(&facts.addresses),
+        addresses(name, &facts.addresses),
         mtu(name, facts.mtu),
         Finding::ok("queues", facts.queues.to_string()),
         received(name, facts),
@@ -79,14 +79,14 @@ fn attached(name: &str, has_xdp_program: bool) -> Finding {
 }
 
 /// What arrives for the kernel's own addresses has two receivers.
-fn addresses(addresses: &[IpAddr]) -> Finding {
+fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
     let Some(first) = addresses.first() else {
         return Finding::ok("addresses", "none: the kernel does not answer by itself");
     };
     Finding::note(
         "addresses",
         format!("{first}: with af_packet, the kernel also answers packets of the chain"),
-        "use a device without addresses, such as one in a network namespace".to_owned(),
+        format!("instead of {name}, use a device without addresses, such as one in a namespace"),
     )
 }
 
