@@ -52,8 +52,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
+    /// The places, the latest one first. Slots are nearly sorted then, as their entries are due in
+    /// the order in which they came.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.numbers.iter().take(self.len).copied()
+        self.numbers.iter().take(self.len).rev().copied()
     }
 }
 
