@@ -67,6 +67,19 @@ fn file_used_twice_is_taken_once() {
 }
 
 #[test]
+fn chains_of_a_used_file_are_its_own() {
+    let files = [
+        ("a.braid", "nf other() { output; } chain demo { path other(); }"),
+        ("b.braid", "nf third() { output; } chain demo { path third(); }"),
+    ];
+    let root = "use \"a.braid\"; use \"b.braid\"; chain mine { path other() <-> third(); }";
+    let found = with(&files, &[], root);
+    assert_eq!(codes(&found), [0; 0]);
+    let chains = found.unit.expect("no errors").chains;
+    assert_eq!(chains.iter().map(|chain| &*chain.name).collect::<Vec<_>>(), ["mine"]);
+}
+
+#[test]
 fn chain_takes_functions_that_are_missing_from_the_library() {
     let library = [("pass", PASS), ("other", "nf other() { drop; }")];
     let found = with(&[], &library, "chain c { p = pass(); path p; }");

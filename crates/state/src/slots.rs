@@ -12,16 +12,13 @@ use crate::memory::{NONE, make_room};
 /// The number of slots.
 pub(crate) const SLOTS: usize = 2048;
 
-/// The places of a chunk.
-const PLACES: usize = 15;
-/// As [`PLACES`].
+/// The number of places in a full chunk.
 const FULL: u32 = 15;
-const _: () = assert!(FULL as usize == PLACES, "one number in two types");
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Chunk {
-    numbers: [u32; PLACES],
+    numbers: [u32; FULL as usize],
     /// The next chunk of the slot, or of the unused chunks.
     next: u32,
 }
@@ -47,7 +44,7 @@ pub(crate) struct Slots {
 
 /// Some places of a slot.
 pub(crate) struct Places {
-    numbers: [u32; PLACES],
+    numbers: [u32; FULL as usize],
     len: usize,
 }
 
@@ -75,11 +72,11 @@ impl Slots {
         self.all[slot].len = len.wrapping_add(1);
     }
 
-    /// Adds a place to a slot whose first chunk is full.
+    /// Adds a place to a slot that is empty, or whose first chunk is full.
     #[inline(never)]
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer chunks than places")]
     fn add_chunk(&mut self, slot: usize, number: u32) {
-        let mut chunk = Chunk { numbers: [0; PLACES], next: self.all[slot].chunk };
+        let mut chunk = Chunk { numbers: [0; FULL as usize], next: self.all[slot].chunk };
         chunk.numbers[0] = number;
         let at = match self.unused {
             NONE => {
@@ -126,7 +123,7 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACES, SLOTS, Slots};
+    use super::{FULL, SLOTS, Slots};
 
     fn taken(slots: &mut Slots, slot: usize) -> Vec<u32> {
         let mut all = Vec::new();
@@ -143,7 +140,7 @@ mod tests {
         let mut slots = Slots::new();
         let ends = [0, 7, SLOTS - 1];
         for round in 0..50 {
-            let counts = [round, 3 * PLACES as u32, PLACES as u32 + 1];
+            let counts = [round, 3 * FULL, FULL + 1];
             for (at, (slot, count)) in (0_u32..).zip(ends.into_iter().zip(counts)) {
                 (0..count).for_each(|number| slots.add(slot, 1000 * at + number));
             }

@@ -91,7 +91,6 @@ pub(super) fn packet_op(
 }
 
 /// What is in front of a payload that can be changed.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     Tcp,
     Udp,
@@ -124,11 +123,12 @@ impl Before {
     }
 
     /// Updates the knowledge about headers after bytes of the payload have changed. Behind UDP,
-    /// they may now be a header that the port announces. Without a transport header, they may be
-    /// what an earlier header announces, if they were malformed before. Few packets are, so the
-    /// next function gets a program of its own. Only without IP does the rest of this function see
-    /// such a header: a function may write many bytes of a packet in IP, such as fields of a header
-    /// inside, and the rest would need code for each header after each write.
+    /// they may now be a header that the port announces. Without a transport header, they may be a
+    /// header that was malformed before. Few packets have one, so the program ends, and the next
+    /// function gets a program for the headers that the parser finds. The rest of this function
+    /// sees such a header only in packets without IP. Functions may write many bytes of other
+    /// packets, such as the fields of a header inside of a tunnel, and would need code for each
+    /// header after each write.
     fn changed(self, path: &mut Path) {
         match self {
             Self::Tcp => {}

@@ -49,6 +49,15 @@ unsafe fn host<'a, H: Host>(frame: *mut Frame) -> &'a mut H {
     unsafe { &mut *(*frame).host.cast::<H>() }
 }
 
+/// The words of a key.
+///
+/// # Safety
+/// There must be this many words, which nothing else changes while the result lives.
+unsafe fn key_at<'a>(key: *const u64, words: u64) -> &'a [u64] {
+    // SAFETY: As above.
+    unsafe { std::slice::from_raw_parts(key, words as usize) }
+}
+
 /// Calls `Host::step` and returns its result. Afterwards the frame has the current address of the
 /// packet's bytes.
 ///
@@ -129,10 +138,7 @@ unsafe extern "C" fn find<H: Host>(
 ) -> Found {
     // SAFETY: Generated code has written this many words of the key to its stack; the host is as
     // `host` requires.
-    let found = unsafe {
-        let key = std::slice::from_raw_parts(key, words as usize);
-        host::<H>(frame).find(number, key)
-    };
+    let found = unsafe { host::<H>(frame).find(number, key_at(key, words)) };
     result(found, wanted)
 }
 
@@ -372,11 +378,8 @@ unsafe extern "C" fn announce<H: Host>(
     key: *const u64,
     words: u64,
 ) {
-    // SAFETY: As in `prefetch`.
-    unsafe {
-        let key = std::slice::from_raw_parts(key, words as usize);
-        host::<H>(frame).announce(number, key);
-    }
+    // SAFETY: As in `find`.
+    unsafe { host::<H>(frame).announce(number, key_at(key, words)) }
 }
 
 unsafe extern "C" fn prefetch<H: Host>(
@@ -385,12 +388,8 @@ unsafe extern "C" fn prefetch<H: Host>(
     key: *const u64,
     words: u64,
 ) {
-    // SAFETY: Generated code has written this many words of the key to its stack; the host is as
-    // `host` requires.
-    unsafe {
-        let key = std::slice::from_raw_parts(key, words as usize);
-        host::<H>(frame).prefetch(number, key);
-    }
+    // SAFETY: As in `find`.
+    unsafe { host::<H>(frame).prefetch(number, key_at(key, words)) }
 }
 
 unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> Pair {
