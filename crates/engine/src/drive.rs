@@ -271,7 +271,7 @@ impl Engine for Compiled {
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.pass_time(time_ns, out);
-        self.executor.functions.advance_natives(out);
+        self.executor.advance_natives(out);
     }
 
     fn pass_time(&mut self, time_ns: u64, out: &mut dyn Outputs) {

@@ -3,14 +3,35 @@
 
 use crate::deliver::deliver;
 use crate::exec_context::{ExecContext, Functions};
+use crate::executor::Executor;
 use crate::scratch::Published;
-use crate::work::{Emission, Origin, Role, Work};
+use crate::work::{Emission, Origin, Role, Walk, Work};
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
-use braid_ir::model::Word;
+use braid_ir::model::{Dest, Word};
 use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Output, Profile};
+use braid_packet::Packet;
+
+impl Executor {
+    /// Runs the due work of native functions, and takes the packets that their timers send to their
+    /// ends.
+    pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
+        for node in 0..self.functions.instances.len() {
+            let node = u16::try_from(node).unwrap_or(u16::MAX);
+            for worker in 0..self.functions.shard_count(node) {
+                let emissions = self.functions.advance_native(node, worker, out);
+                if !emissions.is_empty() {
+                    let (watcher, records, rests) = (None, false, false);
+                    let mut walk = Walk { hops: 0, worker, out, watcher, records, rests };
+                    self.begin_walk();
+                    self.send(node, emissions, false, &mut walk);
+                }
+            }
+        }
+    }
+}
 
 impl Functions {
     /// Creates the instances. With `watch`, they remember the flows whose recordings change.
@@ -35,21 +56,34 @@ impl Functions {
         })
     }
 
-    /// Runs the due work of native functions.
-    #[expect(clippy::indexing_slicing, reason = "the numbers are those of instances")]
-    pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
-        for (node, at) in (0..).zip(0..self.instances.len()) {
-            for (worker, shard) in (0..).zip(0..self.instances[at].shards.len()) {
-                let Some(function) = &mut self.instances[at].shards[shard].native else { continue };
-                function.advance(self.now);
-                end_changed(&mut self.store, (node, worker), function);
-                if function.has_outputs() {
-                    let outputs = function.take_outputs();
-                    self.context(node, worker, Role::Packet, out).publish(outputs);
-                    deliver(self, out);
-                }
-            }
+    fn shard_count(&self, node: u16) -> u16 {
+        let shards = self.instances.get(usize::from(node)).map_or(0, |one| one.shards.len());
+        u16::try_from(shards).unwrap_or(u16::MAX)
+    }
+
+    /// Runs the due work of a native function for a worker. Returns the packets that its timers
+    /// have sent.
+    fn advance_native(
+        &mut self,
+        node: u16,
+        worker: u16,
+        out: &mut dyn Outputs,
+    ) -> Vec<Emission> {
+        let instance = self.instances.get_mut(usize::from(node));
+        let shard = instance.and_then(|one| one.shards.get_mut(usize::from(worker)));
+        let Some(function) = shard.and_then(|shard| shard.native.as_mut()) else {
+            return Vec::new();
+        };
+        function.advance(self.now);
+        end_changed(&mut self.store, (node, worker), function);
+        if !function.has_outputs() {
+            return Vec::new();
         }
+        let outputs = function.take_outputs();
+        let sent = native::packets_of_timers(&outputs, self.now).into_iter().map(made).collect();
+        self.context(node, worker, Role::Packet, out).publish(outputs);
+        deliver(self, out);
+        sent
     }
 
     /// Tells native functions about a changed parameter. They may refuse the change.
@@ -107,9 +141,7 @@ impl ExecContext<'_> {
         work.packet.parse_to(work.layout);
         if function.has_outputs() {
             let outputs = function.take_outputs();
-            let sent = native::packets(&outputs, work.packet);
-            let made = |(dest, packet)| Emission { dest, packet, origin: Origin::Made };
-            work.emissions.extend(sent.map(made));
+            work.emissions.extend(native::packets(&outputs, work.packet).map(made));
             self.publish(outputs);
         }
         answer
@@ -129,4 +161,9 @@ impl ExecContext<'_> {
             self.scratch.published.push(Published { node, worker, event, fields, made });
         }
     }
+}
+
+/// A packet that native code has made.
+fn made((dest, packet): (Dest, Packet)) -> Emission {
+    Emission { dest, packet, origin: Origin::Made }
 }

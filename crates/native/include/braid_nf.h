@@ -141,6 +141,7 @@ typedef struct braid_api {
   int32_t (*get_tag)(braid_packet *, braid_tag, braid_wide *);
   int32_t (*set_tag)(braid_packet *, braid_tag, const braid_wide *);
   int32_t (*send)(braid_packet *, const uint8_t *, size_t, int32_t);
+  int32_t (*send_from_timer)(braid_host *, const uint8_t *, size_t, int32_t);
 } braid_api;
 
 struct braid_host {
@@ -204,7 +205,9 @@ typedef struct braid_nf {
   /* The tags that the function reads or sets, with their types: "colour: u8 mark: u16". Functions that declare a tag of
    * the same name share the tag. */
   const char *tags;
-  uint32_t sends; /* the most packets that the function sends for each packet (braid_send), at most 64; 0: none */
+  /* The most packets that the function sends for each packet, and in each call of a timer, at most 64; 0: none
+   * (braid_send, braid_send_from_timer). */
+  uint32_t sends;
   uint32_t reserved;
 } braid_nf;
 
@@ -406,9 +409,14 @@ static inline braid_action braid_mark(braid_tag tag, uint64_t value) {
 /* Sends a new packet with these bytes, 1 to 65,535 of them, from the link header on. They are copied. `where` is
  * BRAID_FORWARD, BRAID_BACK or BRAID_PORT(number), as for the packet itself. The new packet leaves when the function has
  * finished with the present packet, and before that one does. The function is responsible for lengths and checksums:
- * a malformed packet is lost and counted. State functions and timers cannot send packets. */
+ * a malformed packet is lost and counted. State functions cannot send packets. */
 static inline int32_t braid_send(braid_packet *p, const void *bytes, size_t length, int32_t where) {
   return p->api->send(p, (const uint8_t *)bytes, length, where);
+}
+/* The same from a timer, with the bytes from the Ethernet header on. BRAID_FORWARD is to the right, BRAID_BACK to the
+ * left. */
+static inline int32_t braid_send_from_timer(braid_host *h, const void *bytes, size_t length, int32_t where) {
+  return h->api->send_from_timer(h, (const uint8_t *)bytes, length, where);
 }
 
 /* Shows an entry of a table of the function's state. */

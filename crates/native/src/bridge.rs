@@ -8,13 +8,13 @@ use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
 use braid_ir::engine::{Content, Event, EventValue, Fault, StateEntry};
 use braid_ir::model::{
-    Block, BlockId, CmpOp, Dest, EventId, Kind, Model, Op, ParamDecl, PortId, Program, ROOT_EVENT,
-    ReasonId, RowDecl, RowId, Target, Term, Ty, ValueId, Word,
+    Block, BlockId, CmpOp, Dest, EventId, Kind, LEFT, Model, Op, ParamDecl, PortId, Program, RIGHT,
+    ROOT_EVENT, ReasonId, RowDecl, RowId, Target, Term, Ty, ValueId, Word,
 };
 use braid_ir::native::{Native, OnFailure, Profile, Reference};
 use braid_ir::snapshot::{FunctionState, ImportError};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
-use braid_packet::Packet;
+use braid_packet::{Link, Packet};
 
 /// The number of a verdict. The order is: onward, back, consumed, ports, drops.
 fn outcome(verdict: Verdict, model: &Model) -> u32 {
@@ -241,20 +241,34 @@ pub fn event(node: u16, model: &Model, output: Output) -> Option<(Event, Option<
     Some((Event::new(decl, (time_ns, node), values.into_iter()), Some(taken)))
 }
 
-/// The packets that a function has sent for a packet, and where they go.
+/// The packets that a function has sent for a packet, or that its timers have sent before it, and
+/// where they go.
 pub fn packets(outputs: &[Output], current: &Packet) -> impl Iterator<Item = (Dest, Packet)> {
     outputs.iter().filter_map(|output| {
-        let Output::Packet(Sent { to, bytes }) = output else { return None };
-        let dest = match to {
-            Verdict::Back => Dest::Back,
-            // Left and right come before the function's own ports.
-            Verdict::Port(port) => Dest::Port(PortId(port.saturating_add(2))),
-            _ => Dest::Onward,
-        };
-        let mut packet = Packet::new(current.link, current.time_ns, bytes);
+        let Output::Packet(sent) = output else { return None };
+        let link = if sent.from_timer { Link::Ethernet } else { current.link };
+        let mut packet = Packet::new(link, current.time_ns, &sent.bytes);
         packet.ingress = current.ingress;
-        Some((dest, packet))
+        Some((dest(sent), packet))
     })
+}
+
+/// The packets that timers have sent while the function has no packet, and where they go.
+#[must_use]
+pub fn packets_of_timers(outputs: &[Output], now: u64) -> Vec<(Dest, Packet)> {
+    packets(outputs, &Packet::new(Link::Ethernet, now, &[])).collect()
+}
+
+/// Where a packet goes that a function has sent. Timers have no direction.
+fn dest(sent: &Sent) -> Dest {
+    match (sent.to, sent.from_timer) {
+        (Verdict::Back, true) => Dest::Port(LEFT),
+        (Verdict::Back, false) => Dest::Back,
+        // Left and right come before the function's own ports.
+        (Verdict::Port(port), _) => Dest::Port(PortId(port.saturating_add(2))),
+        (_, true) => Dest::Port(RIGHT),
+        (_, false) => Dest::Onward,
+    }
 }
 
 /// The event for a message of a function.

@@ -115,10 +115,11 @@ pub(crate) struct State {
     pub(crate) events: Vec<EventDecl>,
     /// The tags that the function reads or sets.
     pub(crate) tags: Vec<TagDecl>,
-    /// The most packets that the function sends for each packet, and how many it has sent for this
-    /// one.
+    /// The most packets that the function sends in a call, and how many it has sent in this one.
     pub(crate) sends: u32,
     pub(crate) sent: u32,
+    /// Whether the present call is one of a timer.
+    pub(crate) runs_timer: bool,
 }
 
 impl State {
@@ -159,6 +160,7 @@ impl State {
             tags: Vec::new(),
             sends: 0,
             sent: 0,
+            runs_timer: false,
         }
     }
 
@@ -167,6 +169,7 @@ impl State {
         self.recording = None;
         self.failure = None;
         self.sent = 0;
+        self.runs_timer = false;
     }
 
     /// Records wrong use of the interface.

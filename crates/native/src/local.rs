@@ -275,11 +275,14 @@ impl Local {
     fn catch_up(&mut self, now: u64) {
         self.bound.state_mut().skip(now);
         while let Some(due) = self.bound.state_mut().due(now) {
-            self.bound.state_mut().begin();
+            let state = self.bound.state_mut();
+            state.begin();
+            state.runs_timer = matches!(due, Due::Timer(_));
             match due {
                 Due::Flow(number, flow) => self.bound.flow_end(number, flow),
                 Due::Timer(handler) => self.bound.timer(handler),
             }
+            self.bound.state_mut().runs_timer = false;
             self.after_call();
         }
         self.wake = self.bound.state().wake();

@@ -51,8 +51,10 @@ pub struct Publication {
 /// A packet that a function sends.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sent {
-    /// Where it goes: onward, back, or to a port.
+    /// Where it goes: onward, back, or to a port. From a timer, onward is to the right.
     pub to: Verdict,
+    /// Whether a timer has sent it.
+    pub from_timer: bool,
     /// Its bytes, from the link header on.
     pub bytes: Vec<u8>,
 }

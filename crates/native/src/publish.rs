@@ -78,10 +78,18 @@ impl State {
         }
         if self.sent >= self.sends {
             let most = self.sends;
-            self.misuse(format!("sends more than {most} packets for one packet"));
+            self.misuse(format!("sends more than {most} packets in one call"));
             return Err(Refused::Full);
         }
         Ok(())
+    }
+
+    /// Whether a timer may send a packet of this length now.
+    pub(crate) fn may_send_from_timer(&mut self, length: usize) -> Result<(), Refused> {
+        if !self.runs_timer {
+            return Err(self.misuse("sends a packet as a timer, and no timer runs".to_owned()));
+        }
+        self.may_send(length)
     }
 
     /// Sends a packet.
@@ -89,7 +97,8 @@ impl State {
         let Some(to) = Verdict::of_code(to) else {
             return Err(self.misuse(format!("sends a packet to {to}, which is no place")));
         };
-        let output = Output::Packet(Sent { to, bytes: bytes.to_vec() });
+        let from_timer = self.runs_timer;
+        let output = Output::Packet(Sent { to, from_timer, bytes: bytes.to_vec() });
         if let Err(wrong) = output.check(self.allowed_outputs()) {
             return Err(self.misuse(wrong));
         }

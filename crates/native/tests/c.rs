@@ -318,6 +318,28 @@ fn tags_that_do_not_fit_are_refused_and_told() {
     assert_eq!(problems(&painter), expected);
 }
 
+/// A timer of the function sends a packet to each place every 1000 ns, and then one too many.
+#[test]
+fn timers_send_packets() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut beacon = instance(&bad, "beacon", &[], Checks::default());
+    assert_eq!(beacon.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    beacon.advance(999);
+    assert_eq!(beacon.take_outputs(), []);
+    beacon.advance(2000);
+    let one = |to, byte: &[u8]| {
+        Output::Packet(Sent { to, from_timer: true, bytes: byte.to_vec() })
+    };
+    let thrice =
+        [one(Verdict::Forward, b"r"), one(Verdict::Back, b"l"), one(Verdict::Port(0), b"t")];
+    assert_eq!(beacon.take_outputs(), [&thrice[..], &thrice[..]].concat());
+    assert_eq!(
+        problems(&beacon),
+        ["wrong use: sends more than 3 packets in one call (its packet 1), 2 times"]
+    );
+}
+
 #[test]
 fn packets_that_cannot_be_sent_are_refused_and_told() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -325,7 +347,7 @@ fn packets_that_cannot_be_sent_are_refused_and_told() {
     let mut sender = instance(&bad, "sender", &[], Checks::default());
     assert_eq!(sender.packet(&mut udp(1), 0), Ok(Verdict::Forward));
     let sent = |output: &Output| match output {
-        Output::Packet(Sent { to, bytes }) => Some((*to, bytes.len())),
+        Output::Packet(Sent { to, bytes, from_timer: false }) => Some((*to, bytes.len())),
         _ => None,
     };
     let found: Vec<_> = sender.take_outputs().iter().filter_map(sent).collect();
@@ -344,6 +366,7 @@ fn packets_that_cannot_be_sent_are_refused_and_told() {
         ("no verdict", 2),
         ("good", 0),
         ("too many", 3),
+        ("not a timer", 2),
         ("late", 2),
         ("timer", 2),
     ];
@@ -355,7 +378,8 @@ fn packets_that_cannot_be_sent_are_refused_and_told() {
         "wrong use: sends a packet to port 1; it has 1 (its packet 1)",
         "wrong use: sends a packet to no place (its packet 1)",
         "wrong use: sends a packet to 77, which is no place (its packet 1)",
-        "wrong use: sends more than 2 packets for one packet (its packet 1)",
+        "wrong use: sends more than 2 packets in one call (its packet 1)",
+        "wrong use: sends a packet as a timer, and no timer runs (its packet 1)",
         "wrong use: a state function sends a packet (its packet 2)",
         "wrong use: uses a packet when there is none (its packet 2)",
     ];

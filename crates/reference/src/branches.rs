@@ -54,7 +54,7 @@ pub(super) fn run(
     walk.observer.stands(all[stands].node);
     let mut verdict = None;
     for (place, ran) in all.into_iter().enumerate() {
-        engine.account_emissions(ran.node, ran.emissions, &packet, walk);
+        engine.account_emissions(ran.node, ran.emissions, packet.backward, walk);
         if place == stands {
             verdict = Some((ran.node, ran.verdict));
         }
@@ -96,7 +96,7 @@ fn run_branch(
             let ended_between = place > 0 && !is_onward;
             return Ran { writes, node: *node, emissions, verdict, decides, ended_between };
         }
-        engine.account_emissions(*node, emissions, &packet, walk);
+        engine.account_emissions(*node, emissions, packet.backward, walk);
         walk.observer.output(*node, &packet);
     }
     unreachable!("a branch has a function")

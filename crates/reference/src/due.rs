@@ -111,7 +111,8 @@ impl Reference {
         }
     }
 
-    /// Runs the work of native functions that is due by now.
+    /// Runs the work of native functions that is due by now. The packets that their timers send run
+    /// to their ends.
     pub(super) fn advance_natives(&mut self, out: &mut dyn Outputs) {
         for node in 0..self.nodes.len() {
             for shard in 0..self.nodes[node].shards.len() {
@@ -120,7 +121,11 @@ impl Reference {
                 let outputs = function.take_outputs();
                 let node = u16::try_from(node).unwrap_or(u16::MAX);
                 let silent = &mut Silent;
+                let sent = native::sent_by_timers(&outputs, self.now);
                 native::publish(&mut self.env(node, shard, out, silent), outputs);
+                let worker = u16::try_from(shard).unwrap_or(u16::MAX);
+                let mut walk = Walk { hops: 0, worker, out: &mut *out, observer: silent };
+                self.account_emissions(node, sent, false, &mut walk);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::calls::{deliver, emit_packet};
 use super::instance::Instance;
-use super::run::{Env, Origin, Role, Run};
+use super::run::{Emission, Env, Origin, Role, Run};
 use crate::trace::Observer;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
@@ -21,6 +21,12 @@ pub(super) fn load(nodes: &mut [Instance], chain: &Chain) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+/// The packets that the timers of a native function have sent.
+pub(super) fn sent_by_timers(outputs: &[Output], now: u64) -> Vec<Emission> {
+    let sent = bridge::packets_of_timers(outputs, now).into_iter();
+    sent.map(|(dest, packet)| Emission { dest, packet, origin: Origin::Made }).collect()
 }
 
 /// Publishes what a native function has published, and runs the handlers.

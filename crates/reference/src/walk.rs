@@ -64,7 +64,7 @@ impl Reference {
         walk.hops += 1;
         walk.observer.visit(node, &packet);
         let outcome = self.run_on_packet(node, packet, walk);
-        self.account_emissions(node, outcome.emissions, &outcome.packet, walk);
+        self.account_emissions(node, outcome.emissions, outcome.packet.backward, walk);
         self.settle(node, outcome.verdict, outcome.packet, walk);
     }
 
@@ -98,12 +98,13 @@ impl Reference {
         outcome
     }
 
-    /// Counts and delivers the packets that a function sent before it finished the current one.
+    /// Counts and delivers the packets that a function sent before it finished the current one, or
+    /// from a timer. `backward` is the direction of the current one.
     pub(super) fn account_emissions(
         &mut self,
         node: u16,
         emissions: Vec<Emission>,
-        current: &Packet,
+        backward: bool,
         walk: &mut Walk<'_>,
     ) {
         for emission in emissions {
@@ -117,7 +118,7 @@ impl Reference {
                 self.lose(reason, walk);
                 continue;
             }
-            self.deliver(node, emission.dest, emission.packet, current.backward, walk);
+            self.deliver(node, emission.dest, emission.packet, backward, walk);
         }
     }
 

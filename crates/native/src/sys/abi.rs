@@ -185,6 +185,7 @@ pub struct RawApi {
     pub get_tag: unsafe extern "C" fn(*mut RawPacket, i32, *mut RawWide) -> i32,
     pub set_tag: unsafe extern "C" fn(*mut RawPacket, i32, *const RawWide) -> i32,
     pub send: unsafe extern "C" fn(*mut RawPacket, *const u8, usize, i32) -> i32,
+    pub send_from_timer: unsafe extern "C" fn(*mut RawHost, *const u8, usize, i32) -> i32,
 }
 
 /// `braid_profile`.
@@ -274,8 +275,9 @@ mod tests {
             offset_of!(RawApi, publish),
             offset_of!(RawApi, set_tag),
             offset_of!(RawApi, send),
+            offset_of!(RawApi, send_from_timer),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312, 320]);
     }
 }

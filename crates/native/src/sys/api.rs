@@ -60,6 +60,7 @@ pub(crate) static API: RawApi = RawApi {
     get_tag: tags::get_tag,
     set_tag: tags::set_tag,
     send: outputs::send,
+    send_from_timer: outputs::send_from_timer,
 };
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {

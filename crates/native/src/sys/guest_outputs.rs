@@ -39,6 +39,15 @@ impl Host<'_> {
         told(call!(self.raw, publish, event.0, values.as_ptr(), values.len()))
     }
 
+    /// Sends a new packet from a timer, with these bytes, from the Ethernet header on: onward is
+    /// to the right, back to the left.
+    ///
+    /// # Errors
+    /// No timer runs, the function declares no packets, or it has sent as many as it may.
+    pub fn send_from_timer(&mut self, bytes: &[u8], to: Verdict) -> Told {
+        told(call!(self.raw, send_from_timer, bytes.as_ptr(), bytes.len(), to.code()))
+    }
+
     /// The tag with this name, which [`super::info::Info::tags`] declares.
     ///
     /// # Errors

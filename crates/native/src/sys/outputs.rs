@@ -2,6 +2,7 @@
 
 use super::abi::{RawHost, RawPacket, RawValue};
 use super::handles::{MISUSE, code, slice, state, subject, text, unknown};
+use crate::host::State;
 use braid_ir::engine::Content;
 use std::ffi::c_char;
 
@@ -60,7 +61,27 @@ pub(super) unsafe extern "C" fn send(
         return refused as i32;
     }
     // SAFETY: the caller guarantees this number of bytes.
-    match unsafe { slice(first, length) } {
+    sent(state, unsafe { slice(first, length) }, to)
+}
+
+pub(super) unsafe extern "C" fn send_from_timer(
+    host: *mut RawHost,
+    first: *const u8,
+    length: usize,
+    to: i32,
+) -> i32 {
+    // SAFETY: as for `event_named`.
+    let Some(state) = (unsafe { state(host) }) else { return MISUSE };
+    if let Err(refused) = state.may_send_from_timer(length) {
+        return refused as i32;
+    }
+    // SAFETY: as for `send`.
+    sent(state, unsafe { slice(first, length) }, to)
+}
+
+/// Sends the bytes of a packet.
+fn sent(state: &mut State, bytes: Option<&[u8]>, to: i32) -> i32 {
+    match bytes {
         Some(bytes) => code(state.send(bytes, to)),
         None => state.misuse("sends bytes from nowhere".to_owned()) as i32,
     }

@@ -182,11 +182,22 @@ static int32_t sender(void *self, braid_packet *p) {
   returned(h, "good", braid_send(p, long_packet, 65535, BRAID_PORT(0)));
   returned(h, "good", braid_send(p, "x", 1, BRAID_BACK));
   returned(h, "too many", braid_send(p, "x", 1, BRAID_FORWARD));
+  returned(h, "not a timer", braid_send_from_timer(h, "x", 1, BRAID_FORWARD));
   braid_add_state_function(h, braid_flow_id(p), sends_late, BRAID_READ, NULL);
   return BRAID_FORWARD;
 }
 static int32_t sender_create(braid_host *host, void **self) { return braid_every(host, 1000, sends_on_time, NULL); }
 BRAID_NF(sender, .packet = sender, .create = sender_create, .ports = "tap", .sends = 2);
+
+/* Its timer sends to all places, and once too often. */
+static void shines(void *self, braid_host *h, void *arg) {
+  returned(h, "right", braid_send_from_timer(h, "r", 1, BRAID_FORWARD));
+  returned(h, "left", braid_send_from_timer(h, "l", 1, BRAID_BACK));
+  returned(h, "tap", braid_send_from_timer(h, "t", 1, BRAID_PORT(0)));
+  returned(h, "too many", braid_send_from_timer(h, "x", 1, BRAID_FORWARD));
+}
+static int32_t beacon_create(braid_host *host, void **self) { return braid_every(host, 1000, shines, NULL); }
+BRAID_NF(beacon, .packet = forward, .create = beacon_create, .ports = "tap", .sends = 3);
 
 static int32_t stowaway(void *self, braid_packet *p) {
   return braid_send(p, "x", 1, BRAID_FORWARD) == BRAID_DENIED ? BRAID_FORWARD : BRAID_FAILED;

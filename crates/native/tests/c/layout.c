@@ -33,4 +33,5 @@ AT(braid_api, event_named, 264);
 AT(braid_api, publish, 272);
 AT(braid_api, set_tag, 296);
 AT(braid_api, send, 304);
-SIZE(braid_api, 312);
+AT(braid_api, send_from_timer, 312);
+SIZE(braid_api, 320);

@@ -155,3 +155,38 @@ static int32_t echo(void *self, braid_packet *p) {
 static const braid_profile reads_all = {"*", "", BRAID_MAY_DROP, 0};
 BRAID_NF(echo, .packet = echo, .create = create_tags, .ports = "tap", .reasons = "web", .tags = TAGS, .sends = 5,
          .profile = &reads_all);
+
+/* Every 50 ms of a run, a timer sends the first frame that the function has seen to both sides and to the function's own
+ * port. */
+#include <stdlib.h>
+struct beacon {
+  size_t length;
+  uint8_t frame[256];
+};
+static void shine(void *self, braid_host *h, void *arg) {
+  struct beacon *beacon = self;
+  (void)arg;
+  if (!beacon->length) return;
+  braid_send_from_timer(h, beacon->frame, beacon->length, BRAID_FORWARD);
+  braid_log(h, "info", "shines");
+  braid_send_from_timer(h, beacon->frame, beacon->length, BRAID_BACK);
+  braid_send_from_timer(h, beacon->frame, beacon->length, BRAID_PORT(0));
+}
+static int32_t beacon_create(braid_host *h, void **self) {
+  *self = calloc(1, sizeof(struct beacon));
+  return *self ? braid_every(h, 50 * 1000 * 1000, shine, NULL) : -1;
+}
+static void beacon_destroy(void *self) { free(self); }
+static int32_t beacon(void *self, braid_packet *p) {
+  struct beacon *beacon = self;
+  size_t length = 0;
+  const uint8_t *bytes = braid_bytes(p, &length);
+  if (!beacon->length && length <= sizeof beacon->frame) {
+    memcpy(beacon->frame, bytes, length);
+    beacon->length = length;
+  }
+  return BRAID_FORWARD;
+}
+static const braid_profile reads_bytes = {"*", "", 0, 0};
+BRAID_NF(beacon, .packet = beacon, .create = beacon_create, .destroy = beacon_destroy, .ports = "tap", .sends = 3,
+         .profile = &reads_bytes);

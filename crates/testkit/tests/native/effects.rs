@@ -50,10 +50,13 @@ nf by_colour() {
 fn chain(path: &str) -> Chain {
     let library = library("crates/testkit/tests/native/effects.c");
     let (mut path, mut links) = (path.to_owned(), String::new());
-    for number in 0..path.matches("echo()").count() {
-        path = path.replacen("echo()", &format!("e{number}"), 1);
-        links += &format!("interface spy{number}; e{number} = echo(); ");
-        links += &format!("link e{number}.tap -> spy{number}; ");
+    for name in ["echo", "beacon"] {
+        for number in 0..path.matches(&format!("{name}()")).count() {
+            let one = format!("{name}{number}");
+            path = path.replacen(&format!("{name}()"), &one, 1);
+            links += &format!("interface spy_{one}; {one} = {name}(); ");
+            links += &format!("link {one}.tap -> spy_{one}; ");
+        }
     }
     compile(&format!(
         r#"{MODELS}
@@ -61,6 +64,7 @@ fn chain(path: &str) -> Chain {
         native nf ticker(flows: u32 = 20) from "{library}";
         native nf painter() from "{library}";
         native nf echo() from "{library}";
+        native nf beacon() from "{library}";
         native nf stain(flows: u32 = 100, idle: duration = 9 s) from "{library}";
         chain c {{ {INTERFACES} {links} path lan <-> {path} <-> wan; }}"#
     ))
@@ -80,6 +84,8 @@ pub fn chains() -> Vec<Chain> {
         "teller() <-> echo() <-> by_colour()",
         "monitor() <-> echo() <-> stain() <-> wall()",
         "herald() <-> echo() <-> echo() <-> monitor()",
+        "monitor() <-> beacon() <-> herald() <-> wall()",
+        "stain() <-> beacon() <-> by_colour() <-> echo() <-> beacon()",
     ]
     .map(chain)
     .into()
@@ -130,6 +136,33 @@ fn events_have_their_types_and_reach_handlers() {
     assert_eq!(found["LOG"].len(), found["MANY"].len());
     let ticks = events(&chain("monitor() <-> ticker() <-> herald() <-> wall()"));
     assert!(ticks["TICK"].len() > 3);
+}
+
+/// The packets of timers run through the functions on both sides, also while no packets come.
+#[test]
+fn timers_send_packets() {
+    let chain = chain("monitor() <-> beacon() <-> by_colour()");
+    let mut engine = harness::reference(&chain);
+    let one = packet("udp 10.0.0.1:3 > 192.0.2.1:9").at(0);
+    let first = step(engine.as_mut(), &Stimulus::Packet(0, one.clone()));
+    assert_eq!(first, [Output::Packet(1, one.clone())]);
+    assert_eq!(step(engine.as_mut(), &Stimulus::Advance(49_999_999)), []);
+    let outputs = step(engine.as_mut(), &Stimulus::Advance(100_000_000));
+    let places = outputs.iter().filter_map(|output| match output {
+        Output::Packet(interface, packet) => {
+            assert_eq!((packet.data(), packet.time_ns), (one.data(), 100_000_000));
+            Some(*interface)
+        }
+        _ => None,
+    });
+    // The right side, the left one, and the port. Twice, because 100 ms have passed.
+    assert_eq!(places.collect::<Vec<_>>(), [1, 0, 2, 1, 0, 2]);
+    let times = outputs.iter().filter_map(|output| match output {
+        Output::Event(event) => Some(event.time_ns),
+        _ => None,
+    });
+    assert_eq!(times.collect::<Vec<_>>(), [50_000_000, 100_000_000]);
+    assert_eq!(engine.counters().created, 6);
 }
 
 /// The numbers of packets and records of one run.
