@@ -15,8 +15,22 @@ impl Flags {
     pub const SYN: Flags = Flags(2);
     /// RST.
     pub const RST: Flags = Flags(4);
+    /// PSH.
+    pub const PSH: Flags = Flags(8);
     /// ACK.
     pub const ACK: Flags = Flags(16);
+
+    /// These flags and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// These flags without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
 
     /// Whether a flag is set.
     #[must_use]

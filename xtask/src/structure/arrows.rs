@@ -12,6 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("externs", &[]),
     ("native", &["packet", "externs", "ir"]),
     ("native-five", &["packet", "externs", "native"]),
+    ("endpoint", &["tcp"]),
     ("http", &[]),
     ("intervals", &[]),
     ("io", &["packet", "externs"]),

@@ -10,6 +10,7 @@ const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"
 const DATA_PATH: &[&str] = &[
     "classify",
     "crypto",
+    "endpoint",
     "engine",
     "externs",
     "flowcache",

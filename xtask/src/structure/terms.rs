@@ -18,6 +18,9 @@ const EXCEPT: &[(&str, &str, &str)] = &[
         "RFC 5227 calls an ARP request for an own address so",
     ),
     ("crates/io/src/sys/dpdk/shim.c", "probe", "a function of DPDK has it in its name"),
+    ("crates/endpoint/src/endpoint.rs", "probe", "RFC 9293 calls a question for the window so"),
+    ("crates/endpoint/src/outgoing.rs", "probe", "RFC 9293 calls a question for the window so"),
+    ("crates/endpoint/src/saved.rs", "probe", "RFC 9293 calls a question for the window so"),
 ];
 
 /// A term that the project has replaced.
