@@ -427,12 +427,13 @@ def main(braid, *words):
     from guards import guards
     from l7 import l7  # which uses this file, as the others do
     from nat64 import nat64
+    from relays import relays
     from segment import segment
     from sides import sides
     from streams import streams
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, l7, dhcp, segment, core, guards,
-              gates, *tunnels)
+    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, l7, dhcp, segment, core,
+              guards, gates, *tunnels)
     # How frames come does not depend on the engine.
     ports = (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]

@@ -418,6 +418,7 @@ impl Loader for Files {
     ) -> Result<Arc<Description>, LoadError> {
         self.named.borrow_mut().push(PathBuf::from(library));
         braid_native_five::register();
+        braid_relay::register();
         braid_native::describe(library, function, is_isolated)
     }
 

@@ -187,7 +187,8 @@ impl Endpoint {
             // The peer answers: it lets the connection wait, and is not gone.
             self.retries = 0;
         }
-        if has_opened && self.sender.flight() == 0 {
+        if has_opened && !is_new && self.sender.flight() == 0 {
+            // The timer was that of probes.
             (self.retry_at, self.rtt.doublings) = (None, 0);
         }
         if self.sender.is_fin_acknowledged() && self.phase == Phase::Open {
@@ -220,12 +221,14 @@ impl Endpoint {
     /// Measures the round trip: with a segment that was sent once (Karn), which is exact, or else
     /// with the timestamp that comes back (RFC 7323 §4.1).
     fn measure(&mut self, ack: u64, options: &Options, now: u64) {
-        if let Some((end, sent_at)) = self.timed {
-            if ack >= end {
-                self.rtt.sample(now.saturating_sub(sent_at));
-                self.timed = None;
-            }
-        } else if let Some(timestamps) = options.timestamps.filter(|_| self.agreed.timestamps) {
+        if let Some((_, sent_at)) = self.timed.filter(|(end, _)| ack >= *end) {
+            self.rtt.sample(now.saturating_sub(sent_at));
+            self.timed = None;
+            return;
+        }
+        let has_none = self.timed.is_none() || self.rtt.doublings > 0;
+        let is_used = self.agreed.timestamps && has_none;
+        if let Some(timestamps) = options.timestamps.filter(|_| is_used) {
             let time = self.clock(now).wrapping_sub(timestamps.echo);
             if time.cast_signed() >= 0 {
                 self.rtt.sample(u64::from(time) * MILLISECOND);

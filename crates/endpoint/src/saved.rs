@@ -61,7 +61,7 @@ structures! {
         read.window.max(read.counted) <= MOST_OFFSET
     };
     Sender {
-        isn, unacked, next, base, buffer, has_fin, window, most_window, window_told, sacked, resent,
+        isn, unacked, next, sent_flight, base, buffer, has_fin, window, most_window, window_told, sacked, resent,
         lost, is_urgent, duplicates, congestion
     } is_sender;
     Receiver { isn, buffer, read, next, edge, fin, early, latest } is_receiver;
@@ -131,7 +131,7 @@ fn is_sender(sender: &Sender) -> bool {
     let is_sacked_right = sender.sacked.0.first().is_none_or(|first| first.start > unacked)
         && sender.sacked.top().is_none_or(|top| top <= next);
     is_base_right
-        && base <= MOST_OFFSET
+        && base.max(sender.sent_flight) <= MOST_OFFSET
         && unacked <= next
         && next <= sender.end() + u64::from(sender.has_fin)
         && sender.window.max(sender.most_window) <= most_window

@@ -27,6 +27,8 @@ pub(crate) struct Sender {
     pub unacked: u64,
     /// The offset behind all that was sent (SND.NXT).
     pub next: u64,
+    /// How many offsets were not acknowledged when something new was sent last.
+    pub sent_flight: u64,
     /// The offset of the buffer's first byte.
     pub base: u64,
     /// The bytes that are not acknowledged.
@@ -82,6 +84,7 @@ impl Sender {
             isn,
             unacked: 0,
             next: 0,
+            sent_flight: 0,
             base: 1,
             buffer: Buffer::default(),
             has_fin: false,
@@ -138,7 +141,8 @@ impl Sender {
     /// Takes a new acknowledgement, in front of `next`.
     pub fn acknowledge(&mut self, ack: u64, bounds: Bounds) {
         let count = ack - self.unacked;
-        let was_full = 2 * self.flight() >= self.congestion.window;
+        // A window that is not used says nothing of the path, so it does not grow.
+        let was_used = 2 * self.sent_flight >= self.congestion.window;
         self.unacked = ack;
         let gone = ack.min(self.end()).saturating_sub(self.base);
         self.buffer.drop_front(usize::try_from(gone).unwrap_or(usize::MAX));
@@ -155,7 +159,7 @@ impl Sender {
             self.is_urgent = false;
             (self.resent, self.lost) = (ack, ack);
         }
-        if recovery == Recovery::Timeout || recovery == Recovery::None && was_full {
+        if recovery == Recovery::Timeout || recovery == Recovery::None && was_used {
             self.congestion.grow(count, bounds.segment);
         }
     }
@@ -279,8 +283,10 @@ impl Sender {
         if load.start < self.next {
             self.resent = end;
             self.is_urgent = false;
+            return;
         }
-        self.next = self.next.max(end);
+        self.next = end;
+        self.sent_flight = self.flight();
     }
 
     /// The bytes of a segment.

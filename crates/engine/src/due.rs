@@ -131,6 +131,23 @@ impl Executor {
         }
     }
 
+    /// Runs the due work of native functions, and takes the packets that their timers send to their
+    /// ends.
+    pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
+        for node in 0..self.functions.instances.len() {
+            let node = u16::try_from(node).unwrap_or(u16::MAX);
+            for worker in 0..self.functions.shard_count(node) {
+                let emissions = self.functions.advance_native(node, worker, out);
+                if !emissions.is_empty() {
+                    let (watcher, records, rests) = (None, false, false);
+                    let mut walk = Walk { hops: 0, worker, out, watcher, records, rests };
+                    self.begin_walk();
+                    self.send(node, emissions, false, &mut walk);
+                }
+            }
+        }
+    }
+
     /// Puts a packet into a queue.
     pub(crate) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
         *self.functions.instances[usize::from(node)].held(queue, held.worker) += 1;

@@ -3,9 +3,8 @@
 
 use crate::deliver::deliver;
 use crate::exec_context::{ExecContext, Functions};
-use crate::executor::Executor;
 use crate::scratch::Published;
-use crate::work::{Emission, Origin, Role, Walk, Work};
+use crate::work::{Emission, Origin, Role, Work};
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
@@ -13,25 +12,6 @@ use braid_ir::model::{Dest, Word};
 use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Output, Profile};
 use braid_packet::Packet;
-
-impl Executor {
-    /// Runs the due work of native functions, and takes the packets that their timers send to their
-    /// ends.
-    pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
-        for node in 0..self.functions.instances.len() {
-            let node = u16::try_from(node).unwrap_or(u16::MAX);
-            for worker in 0..self.functions.shard_count(node) {
-                let emissions = self.functions.advance_native(node, worker, out);
-                if !emissions.is_empty() {
-                    let (watcher, records, rests) = (None, false, false);
-                    let mut walk = Walk { hops: 0, worker, out, watcher, records, rests };
-                    self.begin_walk();
-                    self.send(node, emissions, false, &mut walk);
-                }
-            }
-        }
-    }
-}
 
 impl Functions {
     /// Creates the instances. With `watch`, they remember the flows whose recordings change.
@@ -56,14 +36,14 @@ impl Functions {
         })
     }
 
-    fn shard_count(&self, node: u16) -> u16 {
+    pub(crate) fn shard_count(&self, node: u16) -> u16 {
         let shards = self.instances.get(usize::from(node)).map_or(0, |one| one.shards.len());
         u16::try_from(shards).unwrap_or(u16::MAX)
     }
 
     /// Runs the due work of a native function for a worker. Returns the packets that its timers
     /// have sent.
-    fn advance_native(
+    pub(crate) fn advance_native(
         &mut self,
         node: u16,
         worker: u16,

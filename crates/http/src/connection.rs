@@ -101,6 +101,11 @@ impl Http {
         Part::Head(head)
     }
 
+    /// The last request gets its response from somebody else than the server.
+    pub fn answer(&mut self) {
+        self.waiting.pop_back();
+    }
+
     /// This number of bytes of an end are missing. Goes on behind them if they can only be bytes of
     /// a body. Returns false if the direction is over for their sake.
     pub fn skip(&mut self, from_client: bool, missing: u64) -> bool {

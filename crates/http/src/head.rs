@@ -79,6 +79,11 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The fields, each with its name as it came.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        self.fields.iter().copied()
+    }
+
     /// The fields but those with this name, one a line.
     #[must_use]
     pub fn fields_without(&self, name: &str) -> Vec<u8> {

@@ -256,7 +256,7 @@ pub fn packets(outputs: &[Output], current: &Packet) -> impl Iterator<Item = (De
 /// The packets that timers have sent while the function has no packet, and where they go.
 #[must_use]
 pub fn packets_of_timers(outputs: &[Output], now: u64) -> Vec<(Dest, Packet)> {
-    packets(outputs, &Packet::new(Link::Ethernet, now, &[])).collect()
+    packets(outputs, &Packet::new(Link::Ethernet, now, [])).collect()
 }
 
 /// Where a packet goes that a function has sent. Timers have no direction.

@@ -328,9 +328,7 @@ fn timers_send_packets() {
     beacon.advance(999);
     assert_eq!(beacon.take_outputs(), []);
     beacon.advance(2000);
-    let one = |to, byte: &[u8]| {
-        Output::Packet(Sent { to, from_timer: true, bytes: byte.to_vec() })
-    };
+    let one = |to, byte: &[u8]| Output::Packet(Sent { to, from_timer: true, bytes: byte.to_vec() });
     let thrice =
         [one(Verdict::Forward, b"r"), one(Verdict::Back, b"l"), one(Verdict::Port(0), b"t")];
     assert_eq!(beacon.take_outputs(), [&thrice[..], &thrice[..]].concat());

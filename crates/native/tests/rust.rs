@@ -199,7 +199,8 @@ fn function_in_rust_publishes_tags_and_sends() {
     assert_eq!(by_record.tags, packet.tags);
     let values = vec![Content::Word(7), Content::Str("a port".to_owned())];
     let event = Output::Event(Publication { time_ns: 5, event: 0, values });
-    let sent = Output::Packet(Sent { to: Verdict::Back, from_timer: false, bytes: b"new".to_vec() });
+    let sent =
+        Output::Packet(Sent { to: Verdict::Back, from_timer: false, bytes: b"new".to_vec() });
     assert_eq!(it.take_outputs(), [event, sent]);
     assert_eq!(
         problems(&it),

@@ -48,6 +48,7 @@ impl Loader for Files<'_> {
         is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
         braid_native_five::register();
+        braid_relay::register();
         braid_native::describe(library, function, is_isolated)
     }
 }

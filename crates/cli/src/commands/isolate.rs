@@ -12,6 +12,7 @@ pub struct Args {}
 
 pub fn run(_: &Args) -> Outcome {
     braid_native_five::register();
+    braid_relay::register();
     match launch(confine_function) {
         Ok(0) => Ok(Answer::Yes),
         Ok(code) => std::process::exit(code),

@@ -3,7 +3,7 @@
 mod link;
 mod run;
 
-use braid_endpoint::Settings;
+use braid_endpoint::{Failure, Settings};
 use braid_externs::rng::Rng;
 use link::Path;
 use proptest::prelude::*;
@@ -83,7 +83,9 @@ proptest! {
         users[1].closes_last &= !users[0].closes_last;
         let sent = users.clone().map(|user| user.bytes);
         let outcome = Run::new(users, paths, seed, is_saved).run();
-        prop_assert_eq!(outcome.failures, [None, None]);
+        // The last acknowledgements may all be lost until one side has left TIME-WAIT.
+        let failures: Vec<_> = outcome.failures.into_iter().flatten().collect();
+        prop_assert!(matches!(failures[..], [] | [Failure::Reset]), "{:?}", failures);
         prop_assert!(outcome.received[1] == sent[0], "the server has other bytes");
         prop_assert!(outcome.received[0] == sent[1], "the client has other bytes");
     }
@@ -114,11 +116,11 @@ fn a_transfer_without_random_loss_fills_the_link() {
 }
 
 #[test]
-fn a_transfer_with_one_percent_of_loss_takes_less_than_three_times_as_long() {
+fn a_transfer_with_one_percent_of_loss_takes_less_than_twice_as_long() {
     for sack in [true, false] {
         for seed in 0..4 {
             let slowness = slowness(Settings { sack, ..Settings::default() }, 10, seed);
-            assert!(slowness < 300, "sack {sack}, seed {seed}: {slowness} % of the ideal time");
+            assert!(slowness < 200, "sack {sack}, seed {seed}: {slowness} % of the ideal time");
         }
     }
 }

@@ -38,6 +38,7 @@ pub struct Run {
     flying: BTreeMap<(u64, u64), (usize, Segment)>,
     sent: u64,
     now: u64,
+    last_byte_at: u64,
     /// Whether endpoints are saved and restored at random places.
     is_saved: bool,
 }
@@ -65,22 +66,26 @@ impl Run {
             reads_at: 0,
         });
         let links = paths.map(|path| Link::new(path, random.next_u64()));
-        Self { sides, links, random, flying: BTreeMap::new(), sent: 0, now: 0, is_saved }
+        Self {
+            sides,
+            links,
+            random,
+            flying: BTreeMap::new(),
+            sent: 0,
+            now: 0,
+            last_byte_at: 0,
+            is_saved,
+        }
     }
 
     /// Runs until both sides are over.
     pub fn run(mut self) -> Outcome {
-        let mut last_byte_at = 0;
         for _ in 0..5_000_000 {
             for side in 0..2 {
-                let had = self.sides[side].received.len();
                 self.use_side(side);
-                if self.sides[side].received.len() > had {
-                    last_byte_at = self.now;
-                }
             }
             let Some(next) = self.next_time() else {
-                return self.outcome(last_byte_at);
+                return self.outcome();
             };
             assert!(next < 3_600_000_000_000 * 24, "the connection does not end");
             self.now = next.max(self.now);
@@ -93,7 +98,7 @@ impl Run {
         panic!("the endpoints do not come to rest");
     }
 
-    fn outcome(self, last_byte_at: u64) -> Outcome {
+    fn outcome(self) -> Outcome {
         let failures = [0, 1].map(|side: usize| {
             let endpoint = self.sides[side].endpoint.as_ref().expect("both sides have begun");
             let status = endpoint.status();
@@ -101,7 +106,7 @@ impl Run {
             status.failure
         });
         let received = self.sides.map(|side| side.received);
-        Outcome { received, failures, last_byte_at }
+        Outcome { received, failures, last_byte_at: self.last_byte_at }
     }
 
     fn next_time(&self) -> Option<u64> {
@@ -148,6 +153,7 @@ impl Run {
         let most = 1 + usize::try_from(below(&mut self.random, 20)).unwrap();
         let mut out = Vec::new();
         let side = &mut self.sides[index];
+        let had = side.received.len();
         side.use_endpoint(self.now);
         if let Some(endpoint) = &mut side.endpoint {
             while endpoint.send(self.now, most, &mut |sent| out.push(Segment::of(&sent))) == most {}
@@ -157,6 +163,9 @@ impl Run {
             );
         }
         side.use_endpoint(self.now);
+        if side.received.len() > had {
+            self.last_byte_at = self.now;
+        }
         for segment in &out {
             self.launch(index, segment);
         }

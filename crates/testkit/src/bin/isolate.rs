@@ -2,6 +2,7 @@
 
 fn main() -> std::io::Result<()> {
     braid_native_five::register();
+    braid_relay::register();
     let code = braid_native::isolated::launch(|_| Ok(()))?;
     std::process::exit(code)
 }

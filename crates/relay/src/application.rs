@@ -1,0 +1,144 @@
+//! What is between the two connections of a proxy.
+
+use crate::queue::Queue;
+use braid_native::Host;
+use std::ffi::CStr;
+use std::net::IpAddr;
+
+/// A side of a proxy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    /// The other side.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// The bytes for both sides.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Queues {
+    pub to_client: Queue,
+    pub to_server: Queue,
+}
+
+impl Queues {
+    /// The bytes for a side.
+    pub fn to(&mut self, side: Side) -> &mut Queue {
+        match side {
+            Side::Client => &mut self.to_client,
+            Side::Server => &mut self.to_server,
+        }
+    }
+
+    /// Whether an application should get no bytes now.
+    pub fn is_full(&self) -> bool {
+        self.to_client.is_full() || self.to_server.is_full()
+    }
+}
+
+/// When something comes, and for which server.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// The time (ns).
+    pub now: u64,
+    /// The server's address and port.
+    pub server: (IpAddr, u16),
+}
+
+/// Takes the bytes of both sides, and gives bytes for them.
+pub trait Application: Sized + Send + 'static {
+    /// What the function says of itself.
+    const ABOUT: &CStr;
+    /// The names of its counters.
+    const COUNTERS: &[&str];
+    /// What all connections of an instance share.
+    type Shared: Send;
+
+    /// What all connections share, by the configuration.
+    ///
+    /// # Errors
+    /// The configuration cannot be used.
+    fn shared(host: &Host<'_>) -> Result<Self::Shared, String>;
+
+    /// The counters since the last call, in the order of their names.
+    fn counts(shared: &mut Self::Shared) -> Vec<u64>;
+
+    /// For a new connection.
+    fn new(shared: &Self::Shared) -> Self;
+
+    /// The next bytes of a side. They are taken whole.
+    fn data(
+        &mut self,
+        from: Side,
+        bytes: &[u8],
+        to: &mut Queues,
+        at: At,
+        shared: &mut Self::Shared,
+    );
+
+    /// A side sends no more bytes.
+    fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Self::Shared);
+
+    /// Whether a connection to the server begins only when there are bytes for it.
+    fn is_lazy(_shared: &Self::Shared) -> bool {
+        false
+    }
+
+    /// Whether it gives no more bytes, although the server has not ended.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    /// Whether it cannot go on. Both sides then get a RST.
+    fn is_broken(&self) -> bool {
+        false
+    }
+
+    /// Writes it. It may give the sides bytes for that.
+    fn put(&mut self, to: &mut Queues, out: &mut Vec<u8>);
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    fn read(from: &mut &[u8], shared: &Self::Shared) -> Option<Self>;
+}
+
+/// Gives the bytes of each side to the other one as they are.
+#[derive(Debug)]
+pub struct Unchanged;
+
+impl Application for Unchanged {
+    const ABOUT: &CStr = c"ends TCP connections, and opens connections to their servers";
+    const COUNTERS: &[&str] = &[];
+    type Shared = ();
+
+    fn shared(_host: &Host<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn counts((): &mut ()) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn new((): &()) -> Self {
+        Self
+    }
+
+    fn data(&mut self, from: Side, bytes: &[u8], to: &mut Queues, _at: At, (): &mut ()) {
+        to.to(from.other()).extend(bytes);
+    }
+
+    fn end(&mut self, _from: Side, _to: &mut Queues, (): &mut ()) {}
+
+    fn put(&mut self, _to: &mut Queues, _out: &mut Vec<u8>) {}
+
+    fn read(_from: &mut &[u8], (): &()) -> Option<Self> {
+        Some(Self)
+    }
+}

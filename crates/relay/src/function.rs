@@ -1,0 +1,310 @@
+//! Proxies as native functions.
+
+use crate::application::{Application, Side, Unchanged};
+use crate::connection::{Connection, Opening};
+use crate::http;
+use crate::wire::Frame;
+use braid_endpoint::Settings;
+use braid_http::wire::{list, number, read_list, read_number};
+use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict};
+use braid_packet::{Field, Header};
+use braid_tcp::Flags;
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+
+/// How often the function looks for connections for which time has passed (ns).
+const TICK: u64 = 2_000_000;
+/// The most frames that leave in a call.
+const MOST_FRAMES: u32 = 64;
+/// The initial sequence numbers go up by one in this time (ns), as RFC 6528 §3 asks.
+const ISN_TICK: u64 = 4_000;
+
+/// Drops for the function's reasons, by their numbers.
+const TOO_MANY: Verdict = Verdict::Drop(0);
+const WRONG_CHECKSUM: Verdict = Verdict::Drop(1);
+const NOT_WHOLE: Verdict = Verdict::Drop(2);
+
+/// It reads whole packets. It changes none: it drops them, takes them, or lets them pass.
+static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", 1 | 8);
+
+/// A proxy that leaves the bytes as they are.
+pub type Tcp = Relay<Unchanged>;
+/// A proxy that compresses HTTP responses.
+pub type Http = Relay<http::Http>;
+
+/// A proxy for the connections to some ports.
+pub struct Relay<A: Application> {
+    /// The first and the last one of each interval of ports.
+    ports: Vec<(u16, u16)>,
+    settings: Settings,
+    secret: RandomState,
+    /// The connections that have something to do, by its time (ns).
+    due: BTreeSet<(u64, Flow)>,
+    shared: A::Shared,
+    counters: Vec<i32>,
+    /// The counter of connections, and that of connections that servers have refused.
+    connections: i32,
+    refused: i32,
+    /// The bytes of the packet.
+    bytes: Vec<u8>,
+}
+
+/// A connection and the time of its item in `due`.
+pub struct Kept<A> {
+    connection: Connection<A>,
+    due: Option<u64>,
+}
+
+impl<A: Application> Relay<A> {
+    /// Whether connections to this port are proxied.
+    fn has(&self, port: u16) -> bool {
+        self.ports.iter().any(|(first, last)| (*first..=*last).contains(&port))
+    }
+
+    /// The initial sequence numbers of a connection (RFC 6528).
+    fn isns(&self, frame: &Frame<'_>, now: u64) -> [u32; 2] {
+        [frame.ends, frame.ends.reversed()].map(|ends| {
+            let bytes = (self.secret.hash_one(ends) ^ (now / ISN_TICK)).to_le_bytes();
+            let [a, b, c, d, ..] = bytes;
+            u32::from_le_bytes([a, b, c, d])
+        })
+    }
+
+    /// Enters when a connection is to be looked at again.
+    fn schedule(&mut self, flow: Flow, kept: &mut Kept<A>, due: Option<u64>) {
+        if kept.due != due {
+            self.forget(flow, kept.due);
+            self.due.extend(due.map(|at| (at, flow)));
+            kept.due = due;
+        }
+    }
+
+    /// Removes a connection's item.
+    fn forget(&mut self, flow: Flow, due: Option<u64>) {
+        if let Some(at) = due {
+            self.due.remove(&(at, flow));
+        }
+    }
+
+    /// Lets a connection do what it has to do. Returns how many frames it has sent; `false` if it
+    /// is over.
+    fn run(
+        &mut self,
+        (flow, kept): (Flow, &mut Kept<A>),
+        (now, most): (u64, usize),
+        out: &mut dyn FnMut(Side, &[u8]),
+    ) -> (usize, bool) {
+        let sent = kept.connection.run((now, most), &mut self.shared, out);
+        let is_over = kept.connection.is_over();
+        let due = match sent == most {
+            _ if is_over => None,
+            true => Some(now),
+            false => kept.connection.deadline().map(|at| at.max(now + 1)),
+        };
+        self.schedule(flow, kept, due);
+        (sent, !is_over)
+    }
+
+    /// Tells the host what has been counted.
+    fn count(&mut self, host: &mut Host<'_>) {
+        let counts = A::counts(&mut self.shared).into_iter().zip(&self.counters);
+        counts.filter(|(count, _)| *count > 0).for_each(|(count, of)| host.count(*of, count));
+    }
+
+    /// A connection is over.
+    fn end(&mut self, flow: Flow, kept: &Kept<A>, host: &mut Host<'_>) {
+        if kept.connection.was_refused() {
+            host.count(self.refused, 1);
+        }
+        host.end_flow(flow);
+    }
+
+    /// The packet is of this flow. Returns what becomes of it.
+    fn take(&mut self, flow: Flow, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        let now = packet.host().now();
+        let is_from_left = packet.get(Field::PktBackward) != Some(1);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.extend(packet.bytes());
+        let frame = Frame::of(&bytes);
+        let kept = packet.kept().and_then(Option::take);
+        let verdict = match (kept, frame) {
+            (None, Some(frame)) if self.begins(&frame) => {
+                packet.host().count(self.connections, 1);
+                let opening = Opening {
+                    settings: self.settings,
+                    isns: self.isns(&frame, now),
+                    client_is_left: is_from_left,
+                    now,
+                };
+                let connection = Connection::new(&frame, opening, &self.shared);
+                let kept = Box::new(Kept { connection, due: None });
+                self.answer(flow, kept, packet, now);
+                Verdict::Consume
+            }
+            (None, _) => {
+                packet.host().end_flow(flow);
+                Verdict::Forward
+            }
+            (Some(mut kept), Some(frame)) if frame.is_right => {
+                kept.connection.segment(&frame, now);
+                self.answer(flow, kept, packet, now);
+                Verdict::Consume
+            }
+            (Some(kept), frame) => {
+                self.keep(packet, kept);
+                if frame.is_some() { WRONG_CHECKSUM } else { NOT_WHOLE }
+            }
+        };
+        self.bytes = bytes;
+        verdict
+    }
+
+    /// Whether a segment begins a connection that is proxied.
+    fn begins(&self, frame: &Frame<'_>) -> bool {
+        let Flags(flags) = frame.segment.flags;
+        let is_syn = flags & (Flags::SYN.0 | Flags::ACK.0 | Flags::RST.0 | Flags::FIN.0);
+        frame.is_right && is_syn == Flags::SYN.0 && self.has(frame.ends.to.1)
+    }
+
+    /// Sends what a connection has to send now, and keeps it if it is not over.
+    fn answer(
+        &mut self,
+        flow: Flow,
+        mut kept: Box<Kept<A>>,
+        packet: &mut PacketRef<'_, Self>,
+        now: u64,
+    ) {
+        let is_from_left = packet.get(Field::PktBackward) != Some(1);
+        let client_is_left = kept.connection.client_is_left;
+        let mut out = |side: Side, frame: &[u8]| {
+            let is_to_left = (side == Side::Client) == client_is_left;
+            let to = if is_to_left == is_from_left { Verdict::Back } else { Verdict::Forward };
+            // Refused only beyond the limit, which `most` keeps.
+            let _ = packet.send(frame, to);
+        };
+        let (_, goes_on) = self.run((flow, &mut kept), (now, MOST_FRAMES as usize), &mut out);
+        match goes_on {
+            true => self.keep(packet, kept),
+            false => self.end(flow, &kept, packet.host()),
+        }
+        self.count(packet.host());
+    }
+
+    /// Keeps a connection for the next packets of its flow.
+    fn keep(&mut self, packet: &mut PacketRef<'_, Self>, kept: Box<Kept<A>>) {
+        if let Some(place) = packet.kept() {
+            *place = Some(kept);
+        }
+    }
+}
+
+impl<A: Application> Function for Relay<A> {
+    const INFO: Info = Info {
+        scope: Scope::Biflow,
+        full: Full::Refuse,
+        idle_ns: 3_600_000_000_000,
+        profile: Some(&PROFILE),
+        reasons: c"too many connections\nwrong checksum\nnot a whole segment",
+        sends: MOST_FRAMES,
+        ..Info::new(A::ABOUT)
+    };
+    type Flow = Option<Box<Kept<A>>>;
+
+    fn new(host: &mut Host<'_>) -> Result<Self, String> {
+        let port = |port: u128| u16::try_from(port).map_err(|_| "`ports` has other numbers");
+        let ports = host.config_rows::<2>("ports").into_iter();
+        let ports = ports.map(|[first, last]| Ok((port(first)?, port(last)?)));
+        let ports = ports.collect::<Result<Vec<_>, &str>>()?;
+        if ports.is_empty() {
+            return Err("it needs a parameter `ports`: the set of the servers' ports".to_owned());
+        }
+        let mss = host.config("mss").unwrap_or(1_440);
+        let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
+        host.every::<Self>(TICK, 0).map_err(|_| "it needs a timer")?;
+        Ok(Self {
+            ports,
+            settings: Settings { mss, ..Settings::default() },
+            secret: RandomState::new(),
+            due: BTreeSet::new(),
+            shared: A::shared(host)?,
+            connections: host.counter("connections"),
+            refused: host.counter("refused"),
+            counters: A::COUNTERS.iter().map(|name| host.counter(name)).collect(),
+            bytes: Vec::new(),
+        })
+    }
+
+    fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        let port = |field| packet.get(field).and_then(|port| u16::try_from(port).ok());
+        let ports = [port(Field::L4Sport), port(Field::L4Dport)];
+        let is_proxied = ports.into_iter().flatten().any(|port| self.has(port));
+        if !is_proxied || !packet.has(Header::Tcp) {
+            return Verdict::Forward;
+        }
+        match packet.flow() {
+            Some(flow) => self.take(flow, packet),
+            None => TOO_MANY,
+        }
+    }
+
+    fn timer(&mut self, _number: u32, host: &mut Host<'_>) {
+        let now = host.now();
+        let mut left = MOST_FRAMES as usize;
+        while let Some((at, flow)) = self.due.first().copied().filter(|(at, _)| *at <= now)
+            && left > 0
+        {
+            let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) else {
+                self.due.remove(&(at, flow));
+                continue;
+            };
+            let client_is_left = kept.connection.client_is_left;
+            let mut out = |side: Side, frame: &[u8]| {
+                let is_to_left = (side == Side::Client) == client_is_left;
+                let to = if is_to_left { Verdict::Back } else { Verdict::Forward };
+                // Refused only beyond the limit, which `most` keeps.
+                let _ = host.send_from_timer(frame, to);
+            };
+            let (sent, goes_on) = self.run((flow, &mut kept), (now, left), &mut out);
+            left -= sent;
+            if !goes_on {
+                self.end(flow, &kept, host);
+            } else if let Some(place) = host.flow::<Self>(flow) {
+                *place = Some(kept);
+            }
+        }
+        self.count(host);
+    }
+
+    fn flow_end(&mut self, flow: Flow, kept: Self::Flow, _host: &mut Host<'_>) {
+        self.forget(flow, kept.and_then(|kept| kept.due));
+    }
+
+    fn save(&mut self, host: &mut Host<'_>) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        for flow in host.flows() {
+            if let Some(Some(kept)) = host.flow::<Self>(flow) {
+                let mut bytes = Vec::new();
+                kept.connection.put(&mut bytes);
+                number(flow.0, &mut out);
+                list(&bytes, &mut out);
+            }
+        }
+        Some(out)
+    }
+
+    fn restore(&mut self, mut bytes: &[u8], host: &mut Host<'_>) -> Result<(), String> {
+        let damaged = || "its memory is damaged".to_owned();
+        let now = host.now();
+        while !bytes.is_empty() {
+            let flow = Flow(read_number(&mut bytes).ok_or_else(damaged)?);
+            let mut one = read_list(&mut bytes, usize::MAX).ok_or_else(damaged)?;
+            let connection = Connection::read(&mut one, &self.shared);
+            let connection = connection.filter(|_| one.is_empty()).ok_or_else(damaged)?;
+            let mut kept = Box::new(Kept { connection, due: None });
+            self.schedule(flow, &mut kept, Some(now));
+            *host.flow::<Self>(flow).ok_or_else(damaged)? = Some(kept);
+        }
+        Ok(())
+    }
+}

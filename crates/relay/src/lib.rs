@@ -1,0 +1,41 @@
+//! Split proxies as native functions (Microboxes, Liu et al., SIGCOMM 2018, §5, "TCP split proxy"):
+//! the connection of a client ends here, and its bytes go on in a connection to the server. What
+//! is between them may change the bytes as it likes, and their number.
+//!
+//! A proxy is transparent: both connections have the addresses and ports of the client and of the
+//! server. It has one endpoint for each side ([`braid_endpoint::Endpoint`]); between them, an
+//! [`application::Application`] takes the bytes of one side and gives bytes for the other.
+//!
+//! A program that links the crate has the functions as the set "relay" ([`register`]).
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
+
+mod application;
+mod cache;
+mod connection;
+mod function;
+mod gzip;
+mod http;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use function::{Http, Tcp};
+
+use braid_native::RawNf;
+
+/// The name of the set.
+pub const SET: &str = "relay";
+
+static HTTP: RawNf = RawNf::of::<Http>();
+static TCP: RawNf = RawNf::of::<Tcp>();
+
+/// Registers the set in this program: `native nf tcp(ports: set<port>) from "relay";`
+pub fn register() {
+    braid_native::register(SET, "http", &HTTP);
+    braid_native::register(SET, "tcp", &TCP);
+}

@@ -1,0 +1,65 @@
+"""TCP connections of real hosts that end in split proxies, also where packets are lost, repeated and
+swapped on the way."""
+
+import gzip
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from live import Braid, World, also_with_losses, expect
+
+ADDRESS = "10.7.0.2"
+TEXT = "".join(f"Line {at * at} of a long text.\n" for at in range(20_000)).encode()
+
+
+def relays(braid, engine):
+    """Transfers stay whole in both directions, and texts are compressed for those who take it."""
+    return also_with_losses(scene, braid, engine)
+
+
+def scene(braid, engine, faults):
+    with World("client", "braid", "server") as world, tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        world.pair("braid", "lan0", "client", "eth0")
+        world.pair("braid", "wan0", "server", "eth0")
+        world.ip("client", "addr", "add", "10.7.0.1/24", "dev", "eth0")
+        world.ip("server", "addr", "add", f"{ADDRESS}/24", "dev", "eth0")
+        world.serve("server", ADDRESS)
+        image = os.urandom(1_000_000)
+        (folder / "text.html").write_bytes(TEXT)
+        (folder / "image.png").write_bytes(image)
+        world.nginx("server", folder, f"""
+            types {{ text/html html; image/png png; }}
+            server {{ listen {ADDRESS}:80; root {folder}; }}""")
+        run = Braid(world, braid, engine, "relays.braid", "in=af_packet:lan0",
+                    "out=af_packet:wan0", more=faults)
+        expect(world.peer("client", "download", ADDRESS), "same 10.7.0.1")
+        expect(world.peer("client", "upload", ADDRESS), "same")
+        expect(world.call("client", "curl", "-sS", "--max-time", "20",
+                          f"http://{ADDRESS}:81/").returncode, 7, "curl: could not connect")
+
+        def get(path, *more):
+            """The head and the body of a response."""
+            world.run("client", "curl", "-sS", "--max-time", "30", "-D", str(folder / "head"),
+                      "-o", str(folder / "body"), *more, f"http://{ADDRESS}/{path}")
+            return (folder / "head").read_text().lower(), (folder / "body").read_bytes()
+
+        takes = ("-H", "Accept-Encoding: gzip")
+        head, body = get("text.html", *takes)
+        assert "content-encoding: gzip" in head and len(body) < len(TEXT) / 3, (head, len(body))
+        assert gzip.decompress(body) == TEXT
+        assert get("text.html", "--compressed")[1] == TEXT
+        for path, whole, more in (("text.html", TEXT, ()), ("image.png", image, takes)):
+            head, body = get(path, *more)
+            assert body == whole and "content-encoding" not in head, (path, head)
+        for close in ((), ("-H", "Connection: close")):
+            text = world.run("client", "wrk", "-t1", "-c20", "-d1s", "--timeout", "10s", *takes,
+                             *close, f"http://{ADDRESS}/text.html")
+            asked = int(re.search(r"(\d+) requests in", text)[1])
+            assert asked > (5 if faults else 20) and "errors" not in text, text
+        report = run.stop()
+        if not faults:
+            expect(report["lost"], {})
+            expect(report["drops"], [])
+        return report["packets_in"]
