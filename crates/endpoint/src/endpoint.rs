@@ -58,6 +58,9 @@ pub struct Endpoint {
     pub(crate) ack_at: Option<u64>,
     /// Whether to do it now.
     pub(crate) is_ack_due: bool,
+    /// How many segments out of order are to be told one by one, because the peer counts duplicate
+    /// acknowledgements (RFC 5681 §3.2). With SACK, one acknowledgement tells all of them.
+    pub(crate) duplicates_due: u8,
     /// How many segments in order have come since the last acknowledgement.
     pub(crate) unanswered: u8,
     /// The last acknowledgement that was sent, as an offset.
@@ -118,6 +121,7 @@ impl Endpoint {
             is_probe_due: false,
             ack_at: None,
             is_ack_due: false,
+            duplicates_due: 0,
             unanswered: 0,
             acknowledged: 0,
             recent: None,
@@ -240,7 +244,7 @@ impl Endpoint {
         self.phase = Phase::Over;
         self.failure = failure;
         (self.retry_at, self.ack_at, self.over_at) = (None, None, None);
-        (self.is_ack_due, self.is_probe_due) = (false, false);
+        (self.is_ack_due, self.duplicates_due, self.is_probe_due) = (false, 0, false);
     }
 
     /// The scale of own windows.

@@ -31,6 +31,22 @@ impl Endpoint {
         }
     }
 
+    /// Whether this SYN opens the next connection between the same ports although the endpoint is
+    /// in TIME-WAIT: it is newer than all that came, by its number or its timestamp (RFC 6191 §2).
+    /// The caller then drops this endpoint, and accepts the SYN with a new one.
+    #[must_use]
+    pub fn makes_way_for(&self, syn: &Incoming<'_>) -> bool {
+        let is_syn = syn.has(Flags::SYN) && !syn.has(Flags::ACK) && !syn.has(Flags::RST);
+        if self.phase != Phase::TimeWait || !is_syn {
+            return false;
+        }
+        let value = Options::parse(syn.options).timestamps.map(|timestamps| timestamps.value);
+        let is_newer =
+            self.recent.zip(value).map(|((recent, _), value)| value.wrapping_sub(recent));
+        is_newer.is_some_and(|distance| distance.cast_signed() > 0)
+            || self.receiver.offset(syn.seq) > self.receiver.next.cast_signed()
+    }
+
     fn is_repeated_syn(&self, segment: &Incoming<'_>) -> bool {
         segment.flags.has(Flags::SYN)
             && !segment.has(Flags::ACK)
@@ -245,10 +261,17 @@ impl Endpoint {
             self.is_ack_due = true;
             return;
         }
-        if self.receiver.take(at, segment.payload, has_fin) == Taken::InOrder {
+        let next = self.receiver.next;
+        let taken = self.receiver.take(at, segment.payload, has_fin);
+        if self.receiver.next > next {
+            self.duplicates_due = 0;
+        }
+        if taken == Taken::InOrder {
             self.unanswered = self.unanswered.saturating_add(1);
             self.ack_at.get_or_insert(now.saturating_add(DELAYED_ACK));
             self.is_ack_due |= self.unanswered >= 2;
+        } else if self.receiver.next == next && !self.agreed.sack {
+            self.duplicates_due = self.duplicates_due.saturating_add(1);
         } else {
             self.is_ack_due = true;
         }

@@ -148,9 +148,10 @@ impl Endpoint {
     /// which each receiver answers.
     fn send_acknowledgement(&mut self, now: u64, out: Out<'_>) -> bool {
         let is_probe = std::mem::take(&mut self.is_probe_due);
-        if !is_probe && !self.is_ack_due {
+        if !is_probe && !self.is_ack_due && self.duplicates_due == 0 {
             return false;
         }
+        self.duplicates_due = self.duplicates_due.saturating_sub(1);
         let (unacked, next) = (self.sender.unacked, self.sender.next);
         let start = if is_probe { unacked.saturating_sub(1) } else { next };
         let options = self.options(now);

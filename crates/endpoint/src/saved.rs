@@ -67,7 +67,7 @@ structures! {
     Receiver { isn, buffer, read, next, edge, fin, early, latest } is_receiver;
     Endpoint {
         settings, agreed, phase, is_deferred, was_established, has_closed_first, failure, sender,
-        receiver, rtt, timed, sent_at, retry_at, retries, is_probe_due, ack_at, is_ack_due,
+        receiver, rtt, timed, sent_at, retry_at, retries, is_probe_due, ack_at, is_ack_due, duplicates_due,
         unanswered, acknowledged, recent, challenges, rejection, is_reset_due, over_at
     } is_endpoint;
 }

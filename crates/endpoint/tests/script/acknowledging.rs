@@ -47,6 +47,19 @@ fn bytes_out_of_order_are_kept_and_told_at_once() {
 }
 
 #[test]
+fn each_segment_out_of_order_has_a_duplicate_without_sack() {
+    let mut play = Play::opened(PLAIN, "win 1000");
+    for at in [11, 21, 31] {
+        play.gets(&format!("A {at}+10 ack 1"));
+    }
+    play.writes(5);
+    play.sends(&["PA 1+5 ack 1", "A 6 ack 1", "A 6 ack 1", "A 6 ack 1"]);
+    play.gets("A 51+10 ack 1");
+    play.gets("A 1+10 ack 1");
+    play.sends(&["A 6 ack 41"]);
+}
+
+#[test]
 fn overlapping_bytes_are_taken_once() {
     let mut play = Play::opened(PLAIN, "win 1000");
     play.gets("A 15+20 ack 1");

@@ -1,6 +1,6 @@
 //! How connections end (RFC 9293 §3.6).
 
-use braid_endpoint::{Failure, TIME_WAIT_NS};
+use braid_endpoint::{Failure, Settings, TIME_WAIT_NS};
 use braid_tcp::State;
 
 use crate::play::{PLAIN, Play};
@@ -157,4 +157,24 @@ fn closing_before_the_answer_sends_the_fin_behind_the_handshake() {
     let mut play = Play::connect(PLAIN);
     play.endpoint.close();
     assert!(play.status().is_over && play.sent().is_empty());
+}
+
+#[test]
+fn newer_syn_opens_the_next_connection_from_time_wait() {
+    let settings = Settings { timestamps: true, ..PLAIN };
+    let mut play = Play::opened(settings, "win 1000 ts 1 0");
+    assert!(!play.makes_way_for("S 5000 ts 9 0"), "the connection is open");
+    play.endpoint.close();
+    play.sent();
+    play.gets("FA 1 ack 2 ts 5 0");
+    assert_eq!(play.status().state, State::TimeWait);
+    for (syn, makes_way) in [
+        ("S 3 ts 5 0", true),
+        ("S 1 ts 6 0", true),
+        ("S 2 ts 5 0", false),
+        ("S 0", false),
+        ("SA 5000 ts 9 0", false),
+    ] {
+        assert_eq!(play.makes_way_for(syn), makes_way, "{syn}");
+    }
 }

@@ -67,6 +67,11 @@ impl Play {
         with(text, |segment| self.endpoint.segment(segment, now));
     }
 
+    /// Whether a SYN may take the endpoint's place.
+    pub fn makes_way_for(&self, syn: &str) -> bool {
+        with(syn, |syn| self.endpoint.makes_way_for(syn))
+    }
+
     /// Lets the endpoint send, and compares.
     pub fn sends(&mut self, wanted: &[&str]) {
         assert_eq!(self.sent(), wanted, "at {} ms", self.now);
