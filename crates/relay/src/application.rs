@@ -74,7 +74,8 @@ pub trait Application: Sized + Send + 'static {
     /// For a new connection.
     fn new(shared: &Self::Shared) -> Self;
 
-    /// The next bytes of a side. They are taken whole.
+    /// The next bytes of a side. Returns how many are taken: at least one, and all of them unless
+    /// what they have brought is as much as should wait for a side.
     fn data(
         &mut self,
         from: Side,
@@ -82,7 +83,7 @@ pub trait Application: Sized + Send + 'static {
         to: &mut Queues,
         at: At,
         shared: &mut Self::Shared,
-    );
+    ) -> usize;
 
     /// A side sends no more bytes.
     fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Self::Shared);
@@ -130,8 +131,9 @@ impl Application for Unchanged {
         Self
     }
 
-    fn data(&mut self, from: Side, bytes: &[u8], to: &mut Queues, _at: At, (): &mut ()) {
+    fn data(&mut self, from: Side, bytes: &[u8], to: &mut Queues, _at: At, (): &mut ()) -> usize {
         to.to(from.other()).extend(bytes);
+        bytes.len()
     }
 
     fn end(&mut self, _from: Side, _to: &mut Queues, (): &mut ()) {}

@@ -1,6 +1,7 @@
 //! A connection through a proxy: an endpoint for each side, and the application between them.
 
 use crate::application::{Application, At, Queues, Side};
+use crate::queue::MOST;
 use crate::wire::{self, Ends, Frame, MOST_LINK};
 use braid_endpoint::{Endpoint, Failure, Settings, Status};
 use braid_http::wire::{list, number, read_bool, read_list, read_number};
@@ -129,10 +130,11 @@ impl<A: Application> Connection<A> {
             return false;
         }
         let (bytes, _) = peer.endpoint.readable();
-        let count = bytes.len();
-        if count > 0 {
-            application.data(side, bytes, queues, At { now, server: ends.to }, shared);
-            peer.endpoint.consume(count);
+        if !bytes.is_empty() {
+            let bytes = bytes.get(..MOST).unwrap_or(bytes);
+            let at = At { now, server: ends.to };
+            let taken = application.data(side, bytes, queues, at, shared);
+            peer.endpoint.consume(taken);
             return true;
         }
         let Status { has_peer_closed, is_over, .. } = peer.endpoint.status();

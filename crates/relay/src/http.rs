@@ -18,6 +18,8 @@ use std::sync::Arc;
 const LEAST: u64 = 256;
 /// How many responses are compressed at a time: each takes some 300 KB. Others stay as they are.
 const MOST_AT_A_TIME: usize = 1_000;
+/// How many requests of a connection that wait for their responses have a key.
+const MOST_KEYS: usize = 8;
 /// The types of content that compression makes smaller, besides texts.
 const TYPES: [&[u8]; 9] = [
     b"application/javascript",
@@ -139,10 +141,23 @@ impl Application for Http {
         shared.cache.is_on()
     }
 
-    fn data(&mut self, from: Side, bytes: &[u8], to: &mut Queues, at: At, shared: &mut Shared) {
+    fn data(
+        &mut self,
+        from: Side,
+        bytes: &[u8],
+        to: &mut Queues,
+        at: At,
+        shared: &mut Shared,
+    ) -> usize {
         let mut rest = bytes;
-        while !self.has_ended && self.part(from, &mut rest, to, at, shared) {}
+        while !self.has_ended && self.part(from, &mut rest, to, at, shared) {
+            // A few bytes of a client may ask for many that are kept.
+            if from == Side::Client && to.is_full() && !rest.is_empty() {
+                return bytes.len() - rest.len();
+            }
+        }
         self.give_up(to);
+        bytes.len()
     }
 
     fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Shared) {
@@ -237,7 +252,7 @@ impl Http {
                     Line::Request { .. } => {
                         let mut one = Asked::of(&whole, at, shared);
                         self.is_clear &= !cache::is_ambiguous(&whole);
-                        one.key.take_if(|_| !self.is_clear);
+                        one.key.take_if(|_| !self.is_clear || asked.len() >= MOST_KEYS);
                         let answer = one.answer(&whole, at, shared).filter(|_| is_idle);
                         if let Some((answer, closes)) = answer {
                             shared.counts.answered += 1;

@@ -220,3 +220,25 @@ fn nothing_is_kept_behind_an_ambiguous_request() {
     let right = plain(FRESH, b"right");
     assert!(ask(&mut world, 2, &request("/a", ""), Some(&right)) == right);
 }
+
+/// A client that asks for much at once and reads nothing costs no more than one that asks for little.
+#[test]
+fn answers_wait_until_the_client_reads() {
+    let mut world = world(8 << 20);
+    let body = text(500_000);
+    let asks = request("/a", "");
+    ask(&mut world, 1, &asks, Some(&plain(FRESH, &body)));
+    world.begin_anew(2);
+    world.client.to_send.extend(asks.repeat(1_000));
+    world.client.reads = 0;
+    world.connect();
+    world.until(2_000, |_| false);
+    let kept = world.proxy.save().expect("its memory").len();
+    assert!((500_000..1_500_000).contains(&kept), "{kept}");
+    world.client.reads = usize::MAX;
+    let wanted = 20 * body.len();
+    assert!(world.until(60_000, |world| world.client.received.len() > wanted));
+    let all = responses(&asks.repeat(20), &world.client.received[..wanted], false);
+    let whole: Vec<_> = all.iter().filter(|one| one.is_complete).collect();
+    assert!(whole.len() >= 19 && whole.iter().all(|one| one.data == body));
+}
