@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs; do
+for target in language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs relay; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -73,6 +73,16 @@ for chain in 0 1 2 3 4; do
             >> "fuzz/corpus/engines/$chain$engine"
         printf '\\x%02x' "$engine" | xargs -0 printf >> "fuzz/corpus/engines/$chain$engine"
     done
+done
+
+# Proxies: function, then segments: what, flags, offsets of both numbers, length of the payload. A SYN, its answer, its
+# acknowledgement, a request and a response.
+request='GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n'
+response='HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n'
+for kind in 0 1 3 5 7; do
+    printf '\\x%02x' "$kind" | xargs -0 printf > "fuzz/corpus/relay/$kind"
+    printf '\x22\x02\x00\x00\x00\x23\x12\x00\x00\x00\x20\x10\x00\x00\x00\x20\x10\x00\x00\x32'"$request"'\x10\x00\x00\x00\x00\x21\x10\x00\x00\x6e'"$response"'\x22\x11\x00\x00\x00\x23\x11\x00\x00\x00\x05\xff\x00\x00\x00' \
+        >> "fuzz/corpus/relay/$kind"
 done
 
 # Seeds of pairs.

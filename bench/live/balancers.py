@@ -52,7 +52,8 @@ class Hosts(World):
             error_log {self.folder}/error.log; events {{ worker_connections 1024; }}
             http {{ access_log off; keepalive_requests 1000000; server {{
               {"".join(f"listen {address}:80; " for address in chains.BACKENDS)}
-              location / {{ root {self.folder}; }} }} }}""")
+              location / {{ root {self.folder}; }}
+              location /kept/ {{ root {self.folder}; expires 1h; }} }} }}""")
         self.start("server", "taskset", "-c", "0", "nginx", "-c", str(self.folder / "nginx.conf"))
         return self
 
@@ -92,10 +93,15 @@ listen balance
 
 def haproxy_l7(hosts, _):
     """Chooses the server for each request. Connections to servers are kept."""
+    return haproxy_http(hosts, "")
+
+
+def haproxy_http(hosts, more):
+    """The same, with other settings."""
     others, images = chains.BACKENDS
     return start_haproxy(hosts, "http", f"""
   http-reuse always
-frontend balance
+{more}frontend balance
   bind {ADDRESS}:80
   use_backend images if {{ path_beg /img/ }}
   default_backend others

@@ -53,6 +53,22 @@ def balanced_by_request():
     return chain("balance", [("lb", balance), ("nat", "napt(public: 203.0.113.1, idle: 5 s)")])
 
 
+def proxied(more=""):
+    """The load balancer behind a proxy that compresses."""
+    library = """native nf http(ports: set<port>, cache: size = 0 B, flows: u32 = 10 k)
+  from "relay";
+"""
+    nat = ("nat", "napt(public: 203.0.113.1, idle: 5 s)")
+    proxy = ("web", f"http(ports: {{ 80 }}{more})")
+    files = chain("balance", [proxy, balancer(), nat])
+    return files | {"balance.braid": library + files["balance.braid"]}
+
+
+def kept():
+    """The same with a cache."""
+    return proxied(", cache: 64 MiB")
+
+
 def balancer():
     return ("lb", f"maglev(vip: 198.51.100.10, backends: [{', '.join(BACKENDS)}])")
 

@@ -42,7 +42,8 @@ impl Subject {
             state.observed.reads.extend(FlowKey::FIELDS);
         }
         let flow = self.key().map_or(0, |key| state.flow(key));
-        self.flow = Some(flow);
+        // Where there is no room, the function may make some.
+        self.flow = Some(flow).filter(|flow| *flow != 0);
         flow
     }
 

@@ -5,7 +5,7 @@ use crate::queue::MOST;
 use crate::wire::{self, Ends, Frame, MOST_LINK};
 use braid_endpoint::{Endpoint, Failure, Settings, Status};
 use braid_http::wire::{list, number, read_bool, read_list, read_number};
-use braid_tcp::{Reader, Stored as _};
+use braid_tcp::{Reader, State, Stored as _};
 use std::net::IpAddr;
 
 /// What sends and receives on one side.
@@ -214,6 +214,25 @@ impl<A: Application> Connection<A> {
     /// Whether both sides have ended, and nothing is left to send.
     pub fn is_over(&self) -> bool {
         self.client.endpoint.status().is_over && self.server.endpoint.status().is_over
+    }
+
+    /// Whether it only waits for late segments, on one side or on both.
+    pub fn waits(&self) -> bool {
+        [&self.client, &self.server].iter().all(|peer| {
+            let Status { state, is_over, .. } = peer.endpoint.status();
+            is_over || state == State::TimeWait
+        })
+    }
+
+    /// Whether the client may begin a new connection with this SYN: the old one only waits.
+    pub fn may_begin_anew(&self, frame: &Frame<'_>) -> bool {
+        let peer = match self.sender(frame.ends) {
+            Some(Side::Client) => &self.client,
+            Some(Side::Server) => &self.server,
+            None => return false,
+        };
+        let makes_way = peer.endpoint.makes_way_for(&frame.segment);
+        self.waits() && (makes_way || peer.endpoint.status().is_over)
     }
 
     /// Whether the server has refused the connection or has not answered.

@@ -9,7 +9,7 @@ use braid_http::wire::{list, number, read_list, read_number};
 use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict};
 use braid_packet::{Field, Header};
 use braid_tcp::Flags;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
 /// How often the function looks for connections for which time has passed (ns).
@@ -40,6 +40,8 @@ pub struct Relay<A: Application> {
     secret: RandomState,
     /// The connections that have something to do, by its time (ns).
     due: BTreeSet<(u64, Flow)>,
+    /// The connections that only wait for late segments, the oldest first; and some that have gone.
+    waiting: VecDeque<Flow>,
     shared: A::Shared,
     counters: Vec<i32>,
     /// The counter of connections, and that of connections that servers have refused.
@@ -53,6 +55,14 @@ pub struct Relay<A: Application> {
 pub struct Kept<A> {
     connection: Connection<A>,
     due: Option<u64>,
+    /// Whether it only waits for late segments.
+    waits: bool,
+}
+
+impl<A: Application> Kept<A> {
+    fn new(connection: Connection<A>) -> Box<Self> {
+        Box::new(Self { connection, due: None, waits: false })
+    }
 }
 
 impl<A: Application> Relay<A> {
@@ -64,8 +74,8 @@ impl<A: Application> Relay<A> {
     /// The initial sequence numbers of a connection (RFC 6528).
     fn isns(&self, frame: &Frame<'_>, now: u64) -> [u32; 2] {
         [frame.ends, frame.ends.reversed()].map(|ends| {
-            let bytes = (self.secret.hash_one(ends) ^ (now / ISN_TICK)).to_le_bytes();
-            let [a, b, c, d, ..] = bytes;
+            let number = self.secret.hash_one(ends).wrapping_add(now / ISN_TICK);
+            let [a, b, c, d, ..] = number.to_le_bytes();
             u32::from_le_bytes([a, b, c, d])
         })
     }
@@ -102,7 +112,22 @@ impl<A: Application> Relay<A> {
             false => kept.connection.deadline().map(|at| at.max(now + 1)),
         };
         self.schedule(flow, kept, due);
+        if !kept.waits && !is_over && kept.connection.waits() {
+            kept.waits = true;
+            self.waiting.push_back(flow);
+        }
         (sent, !is_over)
+    }
+
+    /// Ends the oldest connection that only waits. Returns whether there is one.
+    fn make_room(&mut self, host: &mut Host<'_>) -> bool {
+        while let Some(flow) = self.waiting.pop_front() {
+            if waits::<A>(flow, host) {
+                host.end_flow(flow);
+                return true;
+            }
+        }
+        false
     }
 
     /// Tells the host what has been counted.
@@ -127,7 +152,14 @@ impl<A: Application> Relay<A> {
         bytes.clear();
         bytes.extend(packet.bytes());
         let frame = Frame::of(&bytes);
-        let kept = packet.kept().and_then(Option::take);
+        let mut kept = packet.kept().and_then(Option::take);
+        if let Some((one, frame)) = kept.as_mut().zip(frame)
+            && self.begins(&frame)
+            && one.connection.may_begin_anew(&frame)
+        {
+            self.forget(flow, one.due);
+            kept = None;
+        }
         let verdict = match (kept, frame) {
             (None, Some(frame)) if self.begins(&frame) => {
                 packet.host().count(self.connections, 1);
@@ -138,8 +170,7 @@ impl<A: Application> Relay<A> {
                     now,
                 };
                 let connection = Connection::new(&frame, opening, &self.shared);
-                let kept = Box::new(Kept { connection, due: None });
-                self.answer(flow, kept, packet, now);
+                self.answer(flow, Kept::new(connection), packet, now);
                 Verdict::Consume
             }
             (None, _) => {
@@ -199,6 +230,11 @@ impl<A: Application> Relay<A> {
     }
 }
 
+/// Whether a flow has a connection that only waits for late segments.
+fn waits<A: Application>(flow: Flow, host: &mut Host<'_>) -> bool {
+    matches!(host.flow::<Relay<A>>(flow), Some(Some(kept)) if kept.waits)
+}
+
 impl<A: Application> Function for Relay<A> {
     const INFO: Info = Info {
         scope: Scope::Biflow,
@@ -227,6 +263,7 @@ impl<A: Application> Function for Relay<A> {
             settings: Settings { mss, ..Settings::default() },
             secret: RandomState::new(),
             due: BTreeSet::new(),
+            waiting: VecDeque::new(),
             shared: A::shared(host)?,
             connections: host.counter("connections"),
             refused: host.counter("refused"),
@@ -242,7 +279,11 @@ impl<A: Application> Function for Relay<A> {
         if !is_proxied || !packet.has(Header::Tcp) {
             return Verdict::Forward;
         }
-        match packet.flow() {
+        let mut flow = packet.flow();
+        if flow.is_none() && self.make_room(packet.host()) {
+            flow = packet.flow();
+        }
+        match flow {
             Some(flow) => self.take(flow, packet),
             None => TOO_MANY,
         }
@@ -273,6 +314,7 @@ impl<A: Application> Function for Relay<A> {
                 *place = Some(kept);
             }
         }
+        while self.waiting.pop_front_if(|flow| !waits::<A>(*flow, host)).is_some() {}
         self.count(host);
     }
 
@@ -301,7 +343,7 @@ impl<A: Application> Function for Relay<A> {
             let mut one = read_list(&mut bytes, usize::MAX).ok_or_else(damaged)?;
             let connection = Connection::read(&mut one, &self.shared);
             let connection = connection.filter(|_| one.is_empty()).ok_or_else(damaged)?;
-            let mut kept = Box::new(Kept { connection, due: None });
+            let mut kept = Kept::new(connection);
             self.schedule(flow, &mut kept, Some(now));
             *host.flow::<Self>(flow).ok_or_else(damaged)? = Some(kept);
         }

@@ -227,3 +227,42 @@ fn damaged_memory_is_refused() {
         next.advance(world.now + 1_000 * MS);
     }
 }
+
+/// The server closes first, so the proxy waits on the client's side. A client that uses its port
+/// again does not wait for that.
+#[test]
+fn new_connection_ends_the_wait_of_the_old_one() {
+    let mut world = world("tcp", 0, 0);
+    for round in 0..3 {
+        world.begin_anew(40_000);
+        world.server.to_send.extend(b"bye");
+        (world.server.closes, world.client.closes_behind) = (true, true);
+        world.client.endpoint =
+            Some(Endpoint::connect(&world.client.settings, 1_000_000 * round, world.now));
+        assert!(world.until(1_000, |world| world.client.received == b"bye"), "round {round}");
+        assert!(world.until(1_000, |world| world.client.is_over()), "round {round}");
+        assert_eq!((world.connections(), world.counter("connections")), (1, u128::from(round) + 1));
+    }
+    assert!(world.until(15_000, |world| world.connections() == 0));
+}
+
+#[test]
+fn connections_that_only_wait_make_room() {
+    let mut world = world("tcp", 0, 0);
+    world.config.push(("flows".to_owned(), Value::scalar(2)));
+    world.proxy = instance("tcp", &world.config);
+    for port in 1..=4 {
+        world.begin_anew(port);
+        world.client.to_send.extend(b"hello");
+        (world.client.closes, world.server.closes_behind) = (port < 3, true);
+        world.connect();
+        assert!(world.until(1_000, |world| world.server.received == b"hello"), "port {port}");
+        world.until(100, |_| false);
+        assert_eq!(world.connections(), usize::from(port).min(2));
+    }
+    // The last two go on.
+    world.begin_anew(5);
+    world.connect();
+    assert!(world.until(100, |world| !world.dropped.is_empty()));
+    assert_eq!(world.dropped, [0]);
+}
