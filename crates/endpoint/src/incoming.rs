@@ -199,7 +199,7 @@ impl Endpoint {
         let bounds = self.bounds(0);
         self.sender.look_for_loss(is_duplicate, bounds);
         let has_opened = self.sender.hear_window((at.max(0).cast_unsigned(), ack), window);
-        if self.sender.flight() == 0 || self.sender.window == 0 {
+        if self.sender.window == 0 {
             // The peer answers: it lets the connection wait, and is not gone.
             self.retries = 0;
         }

@@ -55,6 +55,7 @@ fn each_segment_out_of_order_has_a_duplicate_without_sack() {
     play.writes(5);
     play.sends(&["PA 1+5 ack 1", "A 6 ack 1", "A 6 ack 1", "A 6 ack 1"]);
     play.gets("A 51+10 ack 1");
+    play.gets("A 61+10 ack 1");
     play.gets("A 1+10 ack 1");
     play.sends(&["A 6 ack 41"]);
 }

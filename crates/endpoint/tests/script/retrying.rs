@@ -106,6 +106,14 @@ fn timestamp_measures_a_repeated_segment() {
     play.writes(80);
     play.sends(&["PA 81+80 ack 1 ts 300 2"]);
     play.sends_at(500, &["PA 81+80 ack 1 ts 500 2"]);
+    // A later segment, which is timed, does not hide what a timestamp tells.
+    play.writes(160);
+    play.wait(50);
+    play.gets("A 1 ack 161 ts 3 500");
+    play.sends(&["A 161+88 ack 1 ts 550 3", "PA 249+72 ack 1 ts 550 3"]);
+    play.sends_at(750, &["A 161+88 ack 1 ts 750 3"]);
+    play.gets("A 1 ack 249 ts 4 750");
+    play.sends(&["PA 249+72 ack 1 ts 750 4"]);
 }
 
 #[test]
@@ -138,6 +146,20 @@ fn partial_acknowledgement_repeats_the_next_hole() {
 }
 
 #[test]
+fn partial_acknowledgement_ends_what_its_duplicates_stood_for() {
+    let mut play = measured(PLAIN, "win 60000");
+    play.writes(2000);
+    assert_eq!(play.sent().len(), 10);
+    // Lost: 101 and 701. Duplicates tell of the eight others.
+    (0..8).for_each(|_| play.gets("A 1 ack 101 win 60000"));
+    let sent = play.sent();
+    assert_eq!(sent[0], "A 101+100 ack 1");
+    assert_eq!(sent.len(), 4, "half of the window is under way: {sent:?}");
+    play.gets("A 1 ack 701 win 60000");
+    play.sends(&["A 701+100 ack 1", "A 1401+100 ack 1"]);
+}
+
+#[test]
 fn segments_with_data_or_other_windows_are_no_duplicates() {
     let mut play = measured(PLAIN, "win 60000");
     play.writes(1000);
@@ -145,6 +167,7 @@ fn segments_with_data_or_other_windows_are_no_duplicates() {
     for at in 0..5 {
         play.gets(&format!("A {}+10 ack 101 win 60000", 1 + 10 * at));
         play.gets(&format!("A {} ack 101 win {}", 11 + 10 * at, 50_000 + at));
+        play.gets(&format!("A {}+10 ack 101 win {}", 11 + 10 * at, 50_000 + at));
     }
     assert!(play.sent().iter().all(|sent| !sent.contains('+')));
 }
@@ -222,6 +245,18 @@ fn silent_peer_with_a_closed_window_is_given_up() {
     let at = play.endpoint.deadline().unwrap() / 1_000_000;
     play.sends_at(at, &[]);
     assert_eq!(play.status().failure, Some(Failure::TimedOut));
+}
+
+#[test]
+fn window_that_closes_over_bytes_under_way_does_not_end_the_connection() {
+    let mut play = measured(PLAIN, "win 60000");
+    play.writes(10);
+    play.sent();
+    for _ in 0..20 {
+        play.gets("A 1 ack 101 win 0");
+        let at = play.endpoint.deadline().unwrap() / 1_000_000;
+        play.sends_at(at, &["PA 101+10 ack 1"]);
+    }
 }
 
 #[test]
