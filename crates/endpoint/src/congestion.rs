@@ -51,11 +51,10 @@ impl Congestion {
         (self.counted, self.recovery, self.until) = (0, Recovery::Fast, until);
     }
 
-    /// The timer ran out. A segment that is lost again does not lower the threshold again.
-    pub fn time_out(&mut self, flight: u64, segment: u64, until: u64, is_again: bool) {
-        if !is_again {
-            self.threshold = (flight / 2).max(2 * segment);
-        }
+    /// The timer ran out while `flight` bytes were under way. They are the same if it does so
+    /// again, so the threshold stays then.
+    pub fn time_out(&mut self, flight: u64, segment: u64, until: u64) {
+        self.threshold = (flight / 2).max(2 * segment);
         self.window = segment;
         (self.counted, self.recovery, self.until) = (0, Recovery::Timeout, until);
     }
@@ -103,11 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn timeout_leaves_one_segment_and_lowers_the_threshold_once() {
+    fn timeout_leaves_one_segment_and_lowers_the_threshold() {
         let mut congestion = Congestion::new(1000);
-        congestion.time_out(10_000, 1000, 0, false);
+        congestion.time_out(10_000, 1000, 0);
         assert_eq!((congestion.window, congestion.threshold), (1000, 5000));
-        congestion.time_out(1000, 1000, 0, true);
-        assert_eq!((congestion.window, congestion.threshold), (1000, 5000));
+        congestion.time_out(1000, 1000, 0);
+        assert_eq!((congestion.window, congestion.threshold), (1000, 2000));
     }
 }

@@ -187,10 +187,7 @@ impl Endpoint {
         self.sender.sent(load);
         if is_new {
             self.sent_at = now;
-            let repeats = self.sender.resent < self.sender.lost;
-            if self.timed.is_none() && !repeats {
-                self.timed = Some((self.sender.next, now));
-            }
+            self.timed.get_or_insert((self.sender.next, now));
         }
     }
 

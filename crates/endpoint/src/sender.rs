@@ -210,7 +210,7 @@ impl Sender {
     /// Takes the window of a segment, unless a later one has told it. Whether it has opened.
     pub fn hear_window(&mut self, told: (u64, u64), window: u64) -> bool {
         let (seq, ack) = self.window_told;
-        if seq > told.0 || seq == told.0 && ack > told.1 {
+        if seq > told.0 {
             return false;
         }
         let has_opened = told.1 + window > ack + self.window;
@@ -222,11 +222,12 @@ impl Sender {
     /// The retransmission timer ran out. What the peer told of ranges is forgotten, because it may
     /// have dropped them (RFC 2018 §8).
     pub fn time_out(&mut self, segment: u64) {
-        let is_again = self.congestion.recovery == Recovery::Timeout && self.resent > self.unacked;
-        let is_syn = self.unacked == 0;
-        let flight = self.flight();
-        // A lost SYN says nothing of the path's capacity.
-        self.congestion.time_out(flight, segment, self.next, is_again || is_syn);
+        if self.unacked == 0 {
+            // A lost SYN says nothing of the path's capacity.
+            self.congestion.begin(segment, true);
+        } else {
+            self.congestion.time_out(self.flight(), segment, self.next);
+        }
         self.sacked = Ranges::default();
         (self.resent, self.lost, self.duplicates) = (self.unacked, self.next, 0);
         self.is_urgent = true;

@@ -111,6 +111,7 @@ fn fin_at_a_closed_window_counts() {
     play.sends(&["A 1 ack 1002"]);
     assert!(play.status().has_peer_closed);
     play.reads(1000);
+    play.sends(&[]);
 }
 
 #[test]

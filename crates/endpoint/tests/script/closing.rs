@@ -127,6 +127,21 @@ fn abort_sends_a_reset() {
 }
 
 #[test]
+fn abort_sends_nothing_where_the_peer_knows_of_no_connection() {
+    let mut play = Play::connect(PLAIN);
+    play.sent();
+    play.endpoint.abort();
+    assert!(play.status().is_over && play.sent().is_empty());
+    let mut play = Play::opened(PLAIN, "win 1000");
+    play.endpoint.close();
+    play.sent();
+    play.gets("FA 1 ack 2");
+    play.sent();
+    play.endpoint.abort();
+    assert!(play.status().is_over && play.sent().is_empty());
+}
+
+#[test]
 fn reset_ends_the_connection_and_leaves_what_has_come() {
     let mut play = Play::opened(PLAIN, "win 1000");
     play.gets("A 1+10 ack 1");

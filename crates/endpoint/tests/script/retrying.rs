@@ -56,6 +56,23 @@ fn lost_syn_leaves_one_segment_and_a_longer_timeout() {
 }
 
 #[test]
+fn lost_syn_does_not_end_slow_start() {
+    let mut play = Play::connect(PLAIN);
+    play.sent();
+    play.sends_at(1000, &["S 0 mss 100"]);
+    play.gets("SA 0 ack 1 win 60000");
+    play.writes(4000);
+    let mut acknowledged = 1;
+    for count in [1, 2, 4, 8] {
+        assert_eq!(play.sent().len(), count);
+        for _ in 0..count {
+            acknowledged += 100;
+            play.gets(&format!("A 1 ack {acknowledged} win 60000"));
+        }
+    }
+}
+
+#[test]
 fn segment_is_repeated_until_the_connection_fails() {
     let mut play = measured(PLAIN, "win 60000");
     play.writes(10);
@@ -122,11 +139,13 @@ fn third_duplicate_repeats_the_segment() {
     play.writes(1000);
     assert_eq!(play.sent().len(), 10);
     let duplicate = "A 1 ack 101 win 60000";
+    play.wait(200);
     play.gets(duplicate);
     play.gets(duplicate);
     play.sends(&[]);
     play.gets(duplicate);
     play.sends(&["A 101+100 ack 1"]);
+    assert_eq!(play.endpoint.deadline(), Some(600_000_000), "300 ms from now");
     play.gets("A 1 ack 1101 win 60000");
     play.writes(1000);
     assert_eq!(play.sent().len(), 5, "the window is half of what was under way");

@@ -58,6 +58,16 @@ fn windows_of_the_peer_are_kept() {
 }
 
 #[test]
+fn fin_waits_for_room_in_the_window() {
+    let mut play = Play::opened(PLAIN, "win 10");
+    play.writes(10);
+    play.endpoint.close();
+    play.sends(&["PA 1+10 ack 1"]);
+    play.gets("A 1 ack 11 win 1");
+    play.sends(&["FA 11 ack 1"]);
+}
+
+#[test]
 fn half_of_the_largest_window_is_sent() {
     let mut play = Play::opened(PLAIN, "win 60");
     play.writes(1000);
