@@ -258,6 +258,14 @@ fn example_of_the_five_does_what_it_records() {
 }
 
 #[test]
+fn example_of_the_proxy_is_right() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let file = examples.join("native/proxy.braid").display().to_string();
+    braid(&["fmt", "--check", &file]).code(0);
+    braid(&["check", &file]).code(0).says("2 functions, 1 chain; 0 errors, 0 warnings");
+}
+
+#[test]
 fn wrong_use_is_in_the_report_and_in_the_exit_code() {
     let folder = folder();
     chain(&folder, "native nf odd() from \"bad.so\" function misuse;", "odd()");

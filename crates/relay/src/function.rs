@@ -3,14 +3,14 @@
 use crate::application::{Application, Side, Unchanged};
 use crate::connection::{Connection, Opening};
 use crate::http;
-use crate::wire::Frame;
+use crate::wire::{Ends, Frame};
 use braid_endpoint::Settings;
 use braid_http::wire::{list, number, read_list, read_number};
 use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict};
 use braid_packet::{Field, Header};
 use braid_tcp::Flags;
 use std::collections::{BTreeSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 /// How often the function looks for connections for which time has passed (ns).
 const TICK: u64 = 2_000_000;
@@ -37,7 +37,7 @@ pub struct Relay<A: Application> {
     /// The first and the last one of each interval of ports.
     ports: Vec<(u16, u16)>,
     settings: Settings,
-    secret: RandomState,
+    secret: Secret,
     /// The connections that have something to do, by its time (ns).
     due: BTreeSet<(u64, Flow)>,
     /// The connections that only wait for late segments, the oldest first; and some that have gone.
@@ -49,6 +49,27 @@ pub struct Relay<A: Application> {
     refused: i32,
     /// The bytes of the packet.
     bytes: Vec<u8>,
+}
+
+/// On what initial sequence numbers depend besides the ends of a connection and the time.
+enum Secret {
+    /// A number that nobody knows, drawn for this instance.
+    Random(RandomState),
+    /// A configured number: all instances with it give the same numbers.
+    Seed(u128),
+}
+
+impl Secret {
+    fn hash(&self, ends: Ends) -> u64 {
+        match self {
+            Self::Random(state) => state.hash_one(ends),
+            Self::Seed(seed) => {
+                let mut hasher = DefaultHasher::new();
+                (seed, ends).hash(&mut hasher);
+                hasher.finish()
+            }
+        }
+    }
 }
 
 /// A connection and the time of its item in `due`.
@@ -74,7 +95,7 @@ impl<A: Application> Relay<A> {
     /// The initial sequence numbers of a connection (RFC 6528).
     fn isns(&self, frame: &Frame<'_>, now: u64) -> [u32; 2] {
         [frame.ends, frame.ends.reversed()].map(|ends| {
-            let number = self.secret.hash_one(ends).wrapping_add(now / ISN_TICK);
+            let number = self.secret.hash(ends).wrapping_add(now / ISN_TICK);
             let [a, b, c, d, ..] = number.to_le_bytes();
             u32::from_le_bytes([a, b, c, d])
         })
@@ -261,7 +282,10 @@ impl<A: Application> Function for Relay<A> {
         Ok(Self {
             ports,
             settings: Settings { mss, ..Settings::default() },
-            secret: RandomState::new(),
+            secret: match host.config("seed") {
+                Ok(seed) if seed > 0 => Secret::Seed(seed),
+                _ => Secret::Random(RandomState::new()),
+            },
             due: BTreeSet::new(),
             waiting: VecDeque::new(),
             shared: A::shared(host)?,

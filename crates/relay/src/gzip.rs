@@ -9,6 +9,13 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// How much of its output a call makes at a time (bytes).
 const STEP: usize = 4 << 10;
 
+/// The most compressors that are kept for later bodies. A new one takes as long as some KB of text.
+const MOST_IDLE: usize = 16;
+
+/// Compressors without work.
+#[derive(Debug, Default)]
+pub struct Idle(Vec<Compress>);
+
 /// A body on its way.
 #[derive(Debug)]
 pub struct Gzip {
@@ -19,9 +26,10 @@ pub struct Gzip {
 
 impl Gzip {
     /// Begins a body.
-    pub fn begin(out: &mut Vec<u8>) -> Self {
+    pub fn begin(idle: &mut Idle, out: &mut Vec<u8>) -> Self {
         out.extend(HEADER);
-        Self { deflate: deflate(), sum: Hasher::new() }
+        let deflate = idle.0.pop().unwrap_or_else(deflate);
+        Self { deflate, sum: Hasher::new() }
     }
 
     /// The next bytes. With `at_once`, the receiver can read all of them from what has been given.
@@ -32,11 +40,15 @@ impl Gzip {
     }
 
     /// The end of the body.
-    pub fn end(mut self, length: u64, out: &mut Vec<u8>) {
+    pub fn end(mut self, length: u64, idle: &mut Idle, out: &mut Vec<u8>) {
         self.compress(&[], FlushCompress::Finish, out);
         out.extend(self.sum.finalize().to_le_bytes());
         // The length modulo 2^32.
         out.extend(length.to_le_bytes().iter().take(4));
+        if idle.0.len() < MOST_IDLE {
+            self.deflate.reset();
+            idle.0.push(self.deflate);
+        }
     }
 
     /// Writes what another instance needs to go on: it begins with a new block.
@@ -77,7 +89,7 @@ fn deflate() -> Compress {
 
 #[cfg(test)]
 mod tests {
-    use super::Gzip;
+    use super::{Gzip, Idle};
     use flate2::read::GzDecoder;
     use std::io::Read as _;
 
@@ -99,14 +111,16 @@ mod tests {
 
     #[test]
     fn bytes_come_back_whatever_their_pieces() {
+        // The next body takes the compressor of the last one.
+        let mut idle = Idle::default();
         for (len, piece) in [(0, 1), (1, 1), (50_000, 1), (300_000, 1_460), (1_000_000, 65_536)] {
             let body = body(len);
             let mut out = Vec::new();
-            let mut gzip = Gzip::begin(&mut out);
+            let mut gzip = Gzip::begin(&mut idle, &mut out);
             for (at, piece) in body.chunks(piece).enumerate() {
                 gzip.data(piece, at % 3 == 0, &mut out);
             }
-            gzip.end(len as u64, &mut out);
+            gzip.end(len as u64, &mut idle, &mut out);
             assert_eq!(unzipped(&out), body);
             assert!(len < 1000 || piece == 1 || out.len() < len * 3 / 4, "{len} {}", out.len());
         }
@@ -115,7 +129,7 @@ mod tests {
     #[test]
     fn what_was_given_at_once_can_be_read() {
         let mut out = Vec::new();
-        let mut gzip = Gzip::begin(&mut out);
+        let mut gzip = Gzip::begin(&mut Idle::default(), &mut out);
         gzip.data(b"an event\n", true, &mut out);
         let mut read = [0; 9];
         GzDecoder::new(&out[..]).read_exact(&mut read).unwrap();
@@ -127,13 +141,13 @@ mod tests {
         let body = body(100_000);
         let (first, second) = body.split_at(70_001);
         let (mut out, mut saved) = (Vec::new(), Vec::new());
-        let mut gzip = Gzip::begin(&mut out);
+        let mut gzip = Gzip::begin(&mut Idle::default(), &mut out);
         gzip.data(first, false, &mut out);
         gzip.put(70_001, &mut out, &mut saved);
         let (mut gzip, length) = Gzip::read(&mut &saved[..]).unwrap();
         assert_eq!(length, 70_001);
         gzip.data(second, false, &mut out);
-        gzip.end(100_000, &mut out);
+        gzip.end(100_000, &mut Idle::default(), &mut out);
         assert_eq!(unzipped(&out), body);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::application::{Application, At, Queues, Side};
 use crate::cache::{self, Cache, Coming, Key};
-use crate::gzip::Gzip;
+use crate::gzip::{Gzip, Idle};
 use crate::queue::Queue;
 use braid_http::wire::{list, number, read_bool, read_list};
 use braid_http::{Head, Line, Part};
@@ -43,6 +43,7 @@ pub struct Shared {
     /// Whether responses are compressed.
     compresses: bool,
     cache: Cache,
+    idle: Idle,
     /// Each response that is being compressed has a clone.
     running: Arc<()>,
     /// As [`COUNTERS`] names them.
@@ -119,6 +120,7 @@ impl Application for Http {
         Ok(Shared {
             compresses: host.config("compress").unwrap_or(1) == 1,
             cache: Cache::new(most),
+            idle: Idle::default(),
             running: Arc::default(),
             counts: Counts::default(),
         })
@@ -355,7 +357,7 @@ fn begin(
         shared.counts.compressed += 1;
         let at_once = head.content_length() == Ok(None);
         let until_end = at_once && !head.is_chunked();
-        let gzip = Gzip::begin(&mut out);
+        let gzip = Gzip::begin(&mut shared.idle, &mut out);
         Body { gzip, length: 0, at_once, until_end, _running: shared.running.clone() }
     });
     let given: Cow<'_, [u8]> = match &body {
@@ -400,7 +402,7 @@ impl Response {
     fn end(mut self, to: &mut Queue, shared: &mut Shared) {
         if let Some(Body { gzip, length, .. }) = self.body.take() {
             let mut out = Vec::new();
-            gzip.end(length, &mut out);
+            gzip.end(length, &mut shared.idle, &mut out);
             shared.counts.after += out.len() as u64;
             chunk(&out, to);
             to.extend(b"0\r\n\r\n");

@@ -22,7 +22,7 @@ mod http;
 mod queue;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub mod wire;
 
 pub use function::{Http, Tcp};
 

@@ -47,7 +47,9 @@ impl Ends {
 pub struct Frame<'a> {
     /// The bytes in front of the IP header.
     pub link: &'a [u8],
+    /// Its sender and its receiver.
     pub ends: Ends,
+    /// The segment.
     pub segment: Incoming<'a>,
     /// Whether the checksum of TCP is right.
     pub is_right: bool,

@@ -221,7 +221,8 @@ fn nothing_is_kept_behind_an_ambiguous_request() {
     assert!(ask(&mut world, 2, &request("/a", ""), Some(&right)) == right);
 }
 
-/// A client that asks for much at once and reads nothing costs no more than one that asks for little.
+/// A client that asks for much at once and reads nothing costs no more than one that asks for
+/// little.
 #[test]
 fn answers_wait_until_the_client_reads() {
     let mut world = world(8 << 20);

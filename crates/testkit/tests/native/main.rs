@@ -5,6 +5,7 @@ mod effects;
 mod in_stages;
 mod isolated;
 mod priority;
+mod relays;
 
 use braid_engine::{
     Compiled, FlowTable, NoRecording, Obstacle, Options, PacketPath, Reached, Reason, Splice,
