@@ -10,6 +10,25 @@ use braid_signatures::{
 use libfuzzer_sys::fuzz_target;
 
 const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 1000, dport: 80 };
+/// The numbers of packets, except for options.
+const NUMBERS: [Number; 16] = [
+    Number::Flags,
+    Number::Seq,
+    Number::Ack,
+    Number::Window,
+    Number::Length,
+    Number::IcmpType,
+    Number::IcmpCode,
+    Number::IcmpId,
+    Number::IcmpSeq,
+    Number::Ttl,
+    Number::Tos,
+    Number::Id,
+    Number::Protocol,
+    Number::HasSameEnds,
+    Number::FragmentBits,
+    Number::FragmentOffset,
+];
 /// Two directions with their bytes, heads and bodies, in vectors that may have twice the room.
 const MEMORY: usize = 4
     * (limits::STREAM_DEPTH + limits::MAX_HEAD + limits::RAW_BODY_DEPTH + limits::BODY_DEPTH)
@@ -33,7 +52,13 @@ fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Count
         };
         let offset = &mut offsets[usize::from(from_client)];
         // The part's own bytes are its numbers too. Behind its end, the packet lacks the header.
-        let number = |of: Number| part.get(of as usize).copied().map(u32::from);
+        let number = |of: Number| {
+            let place = match of {
+                Number::HasOption(kind) => usize::from(kind.unwrap_or(u8::MAX)),
+                of => NUMBERS.iter().position(|one| *one == of)?,
+            };
+            part.get(place).copied().map(u32::from)
+        };
         let packet = |kind| Packet {
             kind,
             flow,
@@ -45,7 +70,7 @@ fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Count
         inspection.packet(rules, &packet(Kind::Tcp));
         inspection.data(rules, (flow, from_client), (*offset, part));
         *offset += part.len() as u64;
-        for kind in [Kind::Udp, Kind::Icmp, Kind::Other] {
+        for kind in [Kind::Udp, Kind::Icmp, Kind::Other, Kind::Fragment] {
             datagrams.packet(rules, &packet(kind));
         }
         if is_saved {

@@ -277,7 +277,9 @@ impl Layout {
         usize::from(self.ether_type_at)
     }
 
-    pub(crate) fn ip(&self) -> usize {
+    /// Offset of the IP header.
+    #[must_use]
+    pub fn ip(&self) -> usize {
         usize::from(self.ip)
     }
 

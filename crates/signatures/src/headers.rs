@@ -13,11 +13,14 @@ pub enum Kind {
     Icmp,
     /// Packets of other protocols over IP.
     Other,
+    /// Fragments of packets over IP, of any protocol. They are not put together.
+    Fragment,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub(crate) const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Icmp, Self::Other];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Tcp, Self::Udp, Self::Icmp, Self::Other, Self::Fragment];
 
     /// Whether packets of the kind have ports, and belong to a flow.
     #[must_use]
@@ -57,6 +60,13 @@ pub enum Number {
     Protocol,
     /// 1 if source and destination have the same address, else 0.
     HasSameEnds,
+    /// The flags of IPv4: the reserved one, don't fragment, and more fragments, which is the lowest
+    /// of the 3 bits.
+    FragmentBits,
+    /// The offset of a fragment in units of 8 bytes, 0 for other packets of IPv4.
+    FragmentOffset,
+    /// 1 if the header of IPv4 has an option of this type, or any option, else 0.
+    HasOption(Option<u8>),
 }
 
 impl Number {
@@ -67,7 +77,9 @@ impl Number {
             Self::Window | Self::Length | Self::IcmpId | Self::IcmpSeq | Self::Id => 16,
             Self::Flags | Self::IcmpType | Self::IcmpCode => 8,
             Self::Ttl | Self::Tos | Self::Protocol => 8,
-            Self::HasSameEnds => 1,
+            Self::FragmentOffset => 13,
+            Self::FragmentBits => 3,
+            Self::HasSameEnds | Self::HasOption(_) => 1,
         }
     }
 
@@ -76,8 +88,9 @@ impl Number {
         match self {
             Self::Flags | Self::Seq | Self::Ack | Self::Window => kind == Kind::Tcp,
             Self::IcmpType | Self::IcmpCode | Self::IcmpId | Self::IcmpSeq => kind == Kind::Icmp,
-            Self::Length | Self::Ttl | Self::Tos | Self::Id => true,
-            Self::Protocol | Self::HasSameEnds => true,
+            Self::Length => kind != Kind::Fragment,
+            Self::Ttl | Self::Tos | Self::Id | Self::Protocol | Self::HasSameEnds => true,
+            Self::FragmentBits | Self::FragmentOffset | Self::HasOption(_) => true,
         }
     }
 }
@@ -89,4 +102,6 @@ pub struct OfPackets {
     pub kinds: Vec<Kind>,
     /// The values of numbers that the rule is about. A packet without the number does not match.
     pub numbers: Vec<(Number, IntervalSet)>,
+    /// The protocols of fragments that the rule is about. None for all.
+    pub protocols: &'static [u8],
 }

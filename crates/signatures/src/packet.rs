@@ -22,7 +22,7 @@ pub struct Packet<'a> {
     /// Whether both ends have agreed on the connection, or have sent datagrams.
     pub is_established: bool,
     /// What it carries, as far as it was captured: of TCP and UDP behind their header, of ICMP
-    /// behind its first 8 bytes, and of others behind the headers of IP.
+    /// behind its first 8 bytes, and of others behind the headers of IP. Nothing of fragments.
     pub bytes: &'a [u8],
     /// The numbers in its headers. `None` without the header.
     pub number: &'a dyn Fn(Number) -> Option<u32>,
@@ -35,9 +35,15 @@ impl Packet<'_> {
         let holds = |(of, values): &(Number, IntervalSet)| {
             number(*of).is_some_and(|value| values.contains(value.into()))
         };
+        let protocols = rule.of_packets.protocols;
+        let is_of_protocol = || {
+            let protocol = number(Number::Protocol);
+            protocols.is_empty() || protocols.iter().any(|one| protocol == Some((*one).into()))
+        };
         // Most packets fail the numbers, which are cheaper than the lists of addresses.
         is_asked
             && rule.of_packets.numbers.iter().all(holds)
+            && (self.kind != Kind::Fragment || is_of_protocol())
             && rule.applies(&self.flow, self.from_client)
     }
 

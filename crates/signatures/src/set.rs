@@ -130,12 +130,13 @@ impl Signatures {
     }
 
     pub(crate) fn packets(&self, kind: Kind) -> &OfKind {
-        let [tcp, udp, icmp, other] = &self.0.packets;
+        let [tcp, udp, icmp, other, fragment] = &self.0.packets;
         match kind {
             Kind::Tcp => tcp,
             Kind::Udp => udp,
             Kind::Icmp => icmp,
             Kind::Other => other,
+            Kind::Fragment => fragment,
         }
     }
 

@@ -172,6 +172,36 @@ alert ipv6 any any -> any any (sid:13;)
 }
 
 #[test]
+fn fragments_are_seen_by_rules_about_headers() {
+    let rules = r#"
+alert ip any any -> any any (fragbits:M; fragoffset:0; sid:1;)
+alert udp any any -> any any (fragoffset:<9; sid:2;)
+alert tcp any any -> any any (fragoffset:<9; sid:3;)
+alert udp any any -> any 53 (fragoffset:<9; sid:4;)
+alert udp any any -> any any (content:"a"; fragoffset:<9; sid:5;)
+alert udp any any -> any any (dsize:>0; fragoffset:<9; sid:6;)
+alert udp any any -> any any (flow:to_server; fragoffset:<9; sid:7;)
+alert ip any any -> any any (fragoffset:<9; flowbits:isnotset,x; sid:8;)
+alert icmp any any -> any any (itype:8; fragoffset:<9; sid:9;)
+alert ip any any -> any any (ipopts:rr; sid:10;)
+alert ip any any -> any any (ipopts:any; sid:11;)
+alert udp any any -> any any (sid:12;)
+"#;
+    let number = |of| match of {
+        Number::FragmentBits => Some(1),
+        Number::FragmentOffset => Some(0),
+        Number::Protocol => Some(17),
+        Number::HasOption(Some(7)) => Some(0),
+        Number::HasOption(None) => Some(1),
+        _ => None,
+    };
+    let found = alerts_of(rules, Kind::Fragment, &number, &[""]);
+    assert_eq!(found, [[1, 2, 11, 12]]);
+    let found = alerts_of(rules, Kind::Udp, &number, &["a"]);
+    assert_eq!(found, [[1, 2, 4, 5, 6, 7, 8, 11, 12]]);
+}
+
+#[test]
 fn rules_about_ip_see_the_streams_of_tcp() {
     let rules = "alert ip any any -> any any (content:\"ab\"; sid:1;)\n\
         alert ip any any -> any any (content:\"ab\"; ttl:1; sid:2;)";

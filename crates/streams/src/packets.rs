@@ -3,9 +3,15 @@
 use crate::inspections::{self, Inspected, Inspections, Run};
 use crate::program::{End, View};
 use braid_ir::model::Word;
+use braid_packet::bytes::{self, Area};
 use braid_packet::{Field, FlowKey, Header, Layout, Packet, proto};
 use braid_signatures::{Datagrams, Inspection, Kind, Number, Packet as Seen, Rules};
 
+/// The place of the flags in the header of IPv4, and the bytes in front of its options.
+const FLAGS: usize = 6;
+const FIXED: usize = 20;
+/// The protocol number of the fragment header of IPv6.
+const FRAGMENT_HEADER: u8 = 44;
 /// The length of a UDP header, and of what all ICMP messages begin with.
 const HEADER: usize = 8;
 
@@ -32,7 +38,7 @@ pub fn kind(protocol: u8) -> Kind {
     }
 }
 
-impl OfFlow<'_> {
+impl<'a> OfFlow<'a> {
     /// Inspects the packet by the signatures of each parameter, and runs a program for each alert
     /// until one of them gives up or resets. `by` gives the packet to the inspection of a
     /// parameter, by its number among those of the function.
@@ -43,7 +49,7 @@ impl OfFlow<'_> {
         by: &mut dyn FnMut(usize, &mut Rules<'_>, &Seen<'_>),
     ) -> End {
         let Self { packet, layout, flow, from_client, is_established } = self;
-        let kind = kind(flow.proto);
+        let kind = if layout.is_fragment() { Kind::Fragment } else { kind(flow.proto) };
         let (bytes, len) = bytes(packet, layout, kind);
         let number = |number| self.number(number, len);
         let number = &number;
@@ -92,13 +98,53 @@ impl OfFlow<'_> {
             Number::Protocol => Field::InetProto,
             Number::Length => return u32::try_from(len).ok(),
             Number::HasSameEnds => return Some((self.flow.src == self.flow.dst).into()),
+            Number::FragmentBits => return self.fragment_bits(),
+            Number::FragmentOffset if self.layout.has(Header::Ip6) => {
+                let header = (Area::Ip6Extension(FRAGMENT_HEADER), 0);
+                let word = bytes::load(self.packet, self.layout, header, 2).ok()??;
+                return u32::try_from(word >> 3).ok();
+            }
+            Number::FragmentOffset => Field::IpFrag,
+            Number::HasOption(kind) => return Some(has_option(self.options()?, kind).into()),
         };
         self.packet.get(self.layout, field).and_then(|word| u32::try_from(word).ok())
+    }
+
+    /// The three flags of IPv4.
+    fn fragment_bits(self) -> Option<u32> {
+        let word = self.packet.data().get(self.layout.ip() + FLAGS);
+        let word = word.filter(|_| self.layout.has(Header::Ip4));
+        word.map(|byte| u32::from(byte >> 5))
+    }
+
+    /// The options of IPv4, as far as they were captured.
+    fn options(self) -> Option<&'a [u8]> {
+        let len = self.packet.get(self.layout, Field::IpHlen)?;
+        let len = usize::try_from(len).ok()?;
+        let (begin, data) = (self.layout.ip(), self.packet.data());
+        data.get(begin + FIXED..(begin + len).min(data.len())).or(Some(&[]))
     }
 
     fn of_icmp(self, field: Field, field6: Field) -> Field {
         if self.layout.has(Header::Icmp6) { field6 } else { field }
     }
+}
+
+/// Whether the options of IPv4 have one of this type, or any.
+fn has_option(mut options: &[u8], wanted: Option<u8>) -> bool {
+    const END: u8 = 0;
+    const PADDING: u8 = 1;
+    while let [kind, behind @ ..] = options {
+        if wanted.is_none_or(|wanted| wanted == *kind) {
+            return true;
+        }
+        options = match (*kind, behind) {
+            (END, _) | (_, []) => return false,
+            (PADDING, _) => behind,
+            (_, [len, ..]) => options.get(usize::from(*len).max(2)..).unwrap_or_default(),
+        };
+    }
+    false
 }
 
 /// Inspects a packet that belongs to no flow.
@@ -128,6 +174,7 @@ fn bytes<'a>(packet: &'a Packet, layout: &Layout, kind: Kind) -> (&'a [u8], usiz
         }
         Kind::Icmp => layout.l4() + HEADER,
         Kind::Other => layout.l4(),
+        Kind::Fragment => return (&[], 0),
     };
     let captured = packet.data().get(begin..end.min(packet.data().len()));
     (captured.unwrap_or_default(), end.saturating_sub(begin))

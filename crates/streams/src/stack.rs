@@ -38,6 +38,11 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The packet is dropped for a reason. Nobody gets a RST.
+    fn dropped(reason: ReasonId) -> Self {
+        Self { verdict: verdict(reason), ..Self::default() }
+    }
+
     /// The results in their order.
     #[must_use]
     pub fn words(self) -> [Word; 4] {
@@ -195,6 +200,7 @@ impl Stack {
         if !layout.has(Header::Tcp) {
             return self.other(packet, layout, (function, params), run);
         }
+        let dropped = self.fragment(packet, layout, (function, params), run);
         if self.brought.number != Some(number) || self.brought.had.get(function) == Some(&true) {
             self.take(packet, layout);
             self.brought.number = Some(number);
@@ -236,7 +242,29 @@ impl Stack {
         }
         match self.reset_by(function) {
             Some(reason) => self.reset(packet, layout, reason),
-            None => Answer::default(),
+            None => dropped.map_or_else(Answer::default, Answer::dropped),
+        }
+    }
+
+    /// Gives a fragment to a function's rules about packets. Returns the reason for which it is
+    /// dropped.
+    fn fragment(
+        &mut self,
+        packet: &Packet,
+        layout: &Layout,
+        (function, params): (usize, &[ParamValue]),
+        run: &mut Run<'_>,
+    ) -> Option<ReasonId> {
+        if !layout.is_fragment() {
+            return None;
+        }
+        let (of, lately) = (self.functions.get(function)?, self.lately.get_mut(function)?);
+        let missed = self.missed.get_mut(function)?;
+        let mut inspected = of.inspected(params, lately, packet.time_ns, missed);
+        let flow = packet.flow_key(layout).filter(|_| inspected.has_packets(Kind::Fragment))?;
+        match packets::alone(packet, layout, flow, &mut inspected, run) {
+            End::Reset(reason) => Some(reason),
+            End::Forward | End::Bypass | End::Resume => None,
         }
     }
 
@@ -338,7 +366,8 @@ impl Stack {
         if layout.is_fragment() {
             // Those of TCP are missing in its streams.
             flows.fragments += u64::from(is_inspected && kind != Kind::Tcp);
-            return Answer::default();
+            let dropped = self.fragment(packet, layout, (function, params), run);
+            return dropped.map_or_else(Answer::default, Answer::dropped);
         }
         flows.cut += u64::from(is_inspected && layout.payload_truncated());
         let reset = match kind {

@@ -328,6 +328,7 @@ impl Walk<'_> {
         let stacks_all = self.model.stacks_all();
         if has_alerts {
             self.read(&[Field::InetTtl, Field::IpTos, Field::IpId]);
+            self.read(&[Field::IpDf, Field::IpMf, Field::IpFrag, Field::IpHlen]);
         }
         let is_read = |header: Header| match header {
             Header::Tcp => true,

@@ -196,11 +196,11 @@ fn packets(
 ) -> Result<(bool, OfPackets), Fault> {
     let is_of_packets = what_of_packets(options).is_some();
     let (has_stream, mut kinds) = match protocol {
-        Protocol::Tcp if is_of_packets => (false, vec![Kind::Tcp]),
+        Protocol::Tcp if is_of_packets => (false, vec![Kind::Tcp, Kind::Fragment]),
         Protocol::Tcp | Protocol::Streams | Protocol::Http => (true, Vec::new()),
-        Protocol::Segments => (false, vec![Kind::Tcp]),
-        Protocol::Udp => (false, vec![Kind::Udp]),
-        Protocol::Icmp => (false, vec![Kind::Icmp]),
+        Protocol::Segments => (false, vec![Kind::Tcp, Kind::Fragment]),
+        Protocol::Udp => (false, vec![Kind::Udp, Kind::Fragment]),
+        Protocol::Icmp => (false, vec![Kind::Icmp, Kind::Fragment]),
         // Of TCP, what the stream says counts, wherever packets cut it.
         Protocol::Ip if !is_of_packets && !options.tests.is_empty() => {
             (true, vec![Kind::Udp, Kind::Icmp, Kind::Other])
@@ -210,6 +210,14 @@ fn packets(
     let has_flow = options.from_client.is_some() || options.is_established.is_some();
     let needs_flow = has_flow || !options.bits.is_empty() || !header.has_all_ports();
     kinds.retain(|kind| kind.has_flow() || !needs_flow);
+    // What a fragment carries is not known before the packet is put together.
+    kinds.retain(|kind| *kind != Kind::Fragment || options.tests.is_empty());
+    let protocols: &[u8] = match protocol {
+        Protocol::Tcp | Protocol::Streams | Protocol::Segments | Protocol::Http => &[6],
+        Protocol::Udp => &[17],
+        Protocol::Icmp => &[1, 58],
+        Protocol::Ip => &[],
+    };
     for (number, _) in &options.numbers {
         kinds.retain(|kind| number.is_of(*kind));
         if kinds.is_empty() {
@@ -220,7 +228,7 @@ fn packets(
     if kinds.is_empty() && !has_stream {
         return Err(Fault::wrong("ports", "packets of ICMP have no ports"));
     }
-    Ok((has_stream, OfPackets { kinds, numbers: options.numbers.clone() }))
+    Ok((has_stream, OfPackets { kinds, numbers: options.numbers.clone(), protocols }))
 }
 
 /// Notes for each test whether a later one counts from its end. Returns whether that depends on how

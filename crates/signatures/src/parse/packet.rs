@@ -19,6 +19,26 @@ const NUMBERS: &[(&str, Number, u32)] = &[
     ("tos", Number::Tos, u8::MAX as u32),
     ("id", Number::Id, u16::MAX as u32),
     ("ip_proto", Number::Protocol, u8::MAX as u32),
+    ("fragoffset", Number::FragmentOffset, (1 << 13) - 1),
+];
+
+/// The flags of IPv4 by their letters.
+const FRAGMENT_BITS: &[(char, u8)] = &[('R', 4), ('D', 2), ('M', 1)];
+
+/// The names of options of IPv4, and their types.
+const OPTIONS: &[(&str, u8)] = &[
+    ("eol", 0),
+    ("nop", 1),
+    ("rr", 7),
+    ("qs", 25),
+    ("ts", 68),
+    ("sec", 130),
+    ("lsrr", 131),
+    ("esec", 133),
+    ("cipso", 134),
+    ("satid", 136),
+    ("ssrr", 137),
+    ("rtralt", 148),
 ];
 
 /// The names of protocols that `ip_proto` knows.
@@ -54,13 +74,20 @@ const FLAGS: &[(char, u8)] = &[
 
 /// Whether the option with this name is about packets, and has a value.
 pub fn has_value(name: &str) -> bool {
-    matches!(name, "flags" | "tcp.flags") || NUMBERS.iter().any(|(of, ..)| *of == name)
+    matches!(name, "flags" | "tcp.flags" | "fragbits" | "ipopts")
+        || NUMBERS.iter().any(|(of, ..)| *of == name)
 }
 
 /// The name of the option that asks for a number.
 pub fn name(number: Number) -> &'static str {
     let named = NUMBERS.iter().find(|(_, of, _)| *of == number);
-    named.map_or(if number == Number::Flags { "flags" } else { "sameip" }, |(name, ..)| name)
+    match (named, number) {
+        (Some((name, ..)), _) => name,
+        (None, Number::Flags) => "flags",
+        (None, Number::FragmentBits) => "fragbits",
+        (None, Number::HasOption(_)) => "ipopts",
+        (None, _) => "sameip",
+    }
 }
 
 /// What an option about packets asks for. `None` if it is no such option.
@@ -68,6 +95,12 @@ pub fn read(name: &str, value: Option<&str>) -> Option<Result<(Number, IntervalS
     match (name, value) {
         ("flags" | "tcp.flags", Some(value)) => {
             Some(flags(value).map(|values| (Number::Flags, values)))
+        }
+        ("fragbits", Some(value)) => {
+            Some(fragment_bits(value).map(|values| (Number::FragmentBits, values)))
+        }
+        ("ipopts", Some(value)) => {
+            Some(option(value).map(|of| (Number::HasOption(of), IntervalSet::new([(1, 1)]))))
         }
         ("sameip", None) => Some(Ok((Number::HasSameEnds, IntervalSet::new([(1, 1)])))),
         (name, Some(value)) => {
@@ -151,6 +184,47 @@ fn flags(text: &str) -> Result<IntervalSet, Fault> {
     if values.is_empty() { Err(none()) } else { Ok(values) }
 }
 
+/// The values of the flags that `[*|+|!]BITS` accepts. `+` asks for another one beside them.
+fn fragment_bits(text: &str) -> Result<IntervalSet, Fault> {
+    let text = text.trim();
+    let (mark, letters) = match text.chars().next() {
+        Some(mark @ ('*' | '+' | '!')) => (Some(mark), text.get(1..).unwrap_or_default().trim()),
+        _ => (None, text),
+    };
+    if letters.ends_with(['*', '+', '!']) {
+        return Err(Fault::unsupported("fragbits", "a mark behind the bits; write it in front"));
+    }
+    if letters.is_empty() {
+        return Err(Fault::wrong("fragbits", "a bit is missing"));
+    }
+    let why = |c: char| Fault::wrong("fragbits", format!("`{c}` is no bit"));
+    let wanted = letters.chars().try_fold(0, |mask, c| {
+        let bit = FRAGMENT_BITS.iter().find(|(letter, _)| letter.eq_ignore_ascii_case(&c));
+        bit.map(|(_, bit)| mask | bit).ok_or_else(|| why(c))
+    })?;
+    let accepts = |bits: &u8| match mark {
+        Some('*') => bits & wanted != 0,
+        Some('+') => bits & wanted == wanted && *bits != wanted,
+        Some(_) => bits & wanted != wanted,
+        None => *bits == wanted,
+    };
+    let values = (0..8_u8).filter(accepts).map(|bits| (u128::from(bits), u128::from(bits)));
+    let values = IntervalSet::new(values);
+    let none = || Fault::wrong("fragbits", "no bits are so");
+    if values.is_empty() { Err(none()) } else { Ok(values) }
+}
+
+/// The type of an option of IPv4 by its name. `None` for any.
+fn option(text: &str) -> Result<Option<u8>, Fault> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("any") {
+        return Ok(None);
+    }
+    let named = OPTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    let unknown = || Fault::unsupported("ipopts", format!("the option `{text}`"));
+    named.map(|(_, kind)| Some(*kind)).ok_or_else(unknown)
+}
+
 /// The bits of flags by their letters. There is at least one.
 fn mask(letters: &str) -> Result<u8, Fault> {
     let why = |c: char| Fault::wrong("flags", format!("`{c}` is no flag"));
@@ -165,7 +239,7 @@ fn mask(letters: &str) -> Result<u8, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{flags, values};
+    use super::{flags, fragment_bits, option, values};
 
     const FIN: u128 = 1;
     const SYN: u128 = 2;
@@ -214,5 +288,26 @@ mod tests {
         }
         let tcp = values("ip_proto", "TCP", 255).expect("a protocol");
         assert_eq!(tcp.intervals(), [(6, 6)]);
+    }
+    #[test]
+    fn bits_of_fragments_and_options_are_read() {
+        let accepted = |text: &str| {
+            let values = fragment_bits(text).expect("bits");
+            (0..8).filter(|bits| values.contains(*bits)).collect::<Vec<_>>()
+        };
+        assert_eq!(accepted("M"), [1]);
+        assert_eq!(accepted("md"), [3]);
+        assert_eq!(accepted("+D"), [3, 6, 7]);
+        assert_eq!(accepted("* MR"), [1, 3, 4, 5, 6, 7]);
+        assert_eq!(accepted("!D"), [0, 1, 4, 5]);
+        assert_eq!(accepted("!DM"), [0, 1, 2, 4, 5, 6]);
+        for wrong in ["", "!", "G", "M+", "+MDR", "M D"] {
+            assert!(fragment_bits(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            ["any", "LSRR", "nop"].map(|name| option(name).ok()),
+            [Some(None), Some(Some(131)), Some(Some(1)),]
+        );
+        assert!(option("cookie").is_err());
     }
 }
