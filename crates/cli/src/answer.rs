@@ -91,7 +91,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Unbalanced(_) => Self::inconsistent(error),
-            RunError::Read { .. } | RunError::Control { .. } => Self::input(error),
+            RunError::Read { .. } => Self::input(error),
         }
     }
 }

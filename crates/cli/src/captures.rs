@@ -10,10 +10,11 @@ use braid_io::{
 use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::did_you_mean_help;
 use braid_packet::{Burst, Packet, Pool};
-use braid_runtime::Input;
+use braid_runtime::{Input, Summary};
 
 use crate::answer::Failure;
 use crate::load::{self, Choice};
+use crate::summary::warn_refused;
 
 /// A capture as named on the command line.
 pub struct Named {
@@ -122,13 +123,18 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// Warns of the control lines that could not be applied.
+    pub fn warn_refused(&self, done: &Summary) {
+        warn_refused(self.control.as_deref(), &done.refused);
+    }
+
     /// Opens the chain, the captures and the control file.
     pub fn open(&self) -> Result<(Chain, Inputs, Vec<Control>), Failure> {
         let mut program = load::program(&self.file)?;
         let chain = program.chain(&self.choice)?;
         let inputs = Inputs::open(&self.inputs, &chain)?;
         let control = match &self.control {
-            Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
+            Some(file) => program.control(file, &chain, inputs.first_time_ns(), true)?,
             None => Vec::new(),
         };
         Ok((chain, inputs, control))

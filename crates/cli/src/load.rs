@@ -11,10 +11,10 @@ use braid_compiler::parallel::chain::{Unfit, paths};
 use braid_compiler::parallel::policy::{Open, Problem};
 use braid_compiler::sharding::divide;
 use braid_externs::Extern;
-use braid_ir::chain::{Chain, Control, Scheduled};
+use braid_ir::chain::{Chain, Control};
 use braid_ir::model::Model;
 use braid_ir::value::ParamValue;
-use braid_lang::control::{self, control};
+use braid_lang::control::{self, Line, control, follow};
 use braid_lang::diag::{Diagnostic, Diagnostics, Style, codes, did_you_mean_help, render, to_json};
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, Unit, compile};
@@ -357,28 +357,42 @@ impl Program {
     }
 
     /// Reads a control file for a chain. Its errors are added to the program's.
-    pub fn check_control(&mut self, path: &Path, chain: &Chain) -> Result<Vec<Scheduled>, Failure> {
+    fn read_control(&mut self, path: &Path, chain: &Chain) -> Result<Vec<Line>, Failure> {
         let text = text(path)?;
         let file = self.sources.add(path.display().to_string(), text);
         let files = Files::default();
-        let changes = control(file, chain, &files, &self.sources, &mut self.found);
+        let lines = control(file, chain, &files, &self.sources, &mut self.found);
         self.in_control.extend(files.named.into_inner());
-        Ok(changes)
+        Ok(lines)
+    }
+
+    /// Checks a control file for a chain. Its errors are added to the program's.
+    pub fn check_control(&mut self, path: &Path, chain: &Chain) -> Result<(), Failure> {
+        let lines = self.read_control(path, chain)?;
+        if !self.has_errors() {
+            follow(&lines, chain, None, &mut self.found);
+        }
+        Ok(())
     }
 
     /// The changes of a control file that must have no errors. Relative times count from the first
-    /// packet.
+    /// packet. `is_new` says that the chain begins as its file has it, so that its rules and
+    /// backends are known.
     pub fn control(
         &mut self,
         path: &Path,
         chain: &Chain,
         first_packet_ns: u64,
+        is_new: bool,
     ) -> Result<Vec<Control>, Failure> {
-        let scheduled = self.check_control(path, chain)?;
+        let lines = self.read_control(path, chain)?;
+        if is_new && !self.has_errors() {
+            follow(&lines, chain, Some(first_packet_ns), &mut self.found);
+        }
         if self.has_errors() {
             return Err(wrong(&self.found, &self.sources, path));
         }
-        Ok(scheduled.iter().map(|change| change.resolve(first_packet_ns)).collect())
+        Ok(lines.iter().map(|line| line.scheduled.resolve(first_packet_ns)).collect())
     }
 
     fn failure(&self) -> Failure {

@@ -1,11 +1,13 @@
 //! A run's results as text: the counts of each function, and where every packet went.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, TableCounters};
-use braid_runtime::Summary;
+use braid_runtime::{RefusedChange, Summary};
 
+use crate::output::warn;
 use crate::table::{Align, count, table};
 
 /// Tables of functions and drops, then the accounting.
@@ -26,8 +28,27 @@ pub fn summary(chain: &Chain, summary: &Summary) -> String {
             count(follow.rewritten)
         );
     }
+    if !summary.refused.is_empty() {
+        let _ = writeln!(text, "control lines left out: {}", count(summary.refused.len() as u64));
+    }
     text.push_str(&accounting(counters));
     text
+}
+
+/// The most refused changes that are warned of one by one.
+const MOST_SHOWN: usize = 100;
+
+/// Warns of changes of a control file that could not be applied at their times.
+pub fn warn_refused(control: Option<&Path>, changes: &[RefusedChange]) {
+    let file = control.map_or_else(String::new, |path| path.display().to_string());
+    for change in changes.iter().take(MOST_SHOWN) {
+        let RefusedChange { line, function, parameter, reason, .. } = change;
+        let line = line.map_or_else(String::new, |line| format!("{line}:"));
+        warn(format!("{file}:{line} the change of `{function}.{parameter}` is left out: {reason}"));
+    }
+    if changes.len() > MOST_SHOWN {
+        warn(format!("{file}: {} more changes are left out", changes.len() - MOST_SHOWN));
+    }
 }
 
 fn functions(chain: &Chain, counters: &Counters) -> String {

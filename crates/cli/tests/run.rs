@@ -104,8 +104,46 @@ fn wrong_control_files_stop_the_run_before_it_starts() {
     let args = ["run", "chain.braid", "--in", "in.pcap", "--control", "c", "--out", "o.pcap"];
     folder.braid(&args).code(3).warns("E0704").warns("c:1:10");
     assert!(!folder.path("o.pcap").exists());
-    folder.write("c", "+1 remove-rule f.ok 7\n");
-    folder.braid(&args).code(3).warns("has no rule 7");
+    for (line, says) in [
+        ("+1 remove-rule f.ok 7", "no rule 7 at that time"),
+        ("+1 add-rule f.ok at 7 pass", "no place 7 for a rule at that time"),
+        // Another line has removed it.
+        ("+2 remove-rule f.ok 0\n1 remove-rule f.ok 0", "no rule 0 at that time: it has no rules"),
+    ] {
+        folder.write("c", line);
+        folder.braid(&args).code(3).warns("E0707").warns(says);
+        assert!(!folder.path("o.pcap").exists());
+    }
+}
+
+#[test]
+fn control_lines_that_cannot_be_applied_are_found_by_check() {
+    let folder = folder();
+    folder.write("c", "+1 remove-rule f.ok 0\n+2 remove-rule f.ok 0\n");
+    let check = ["check", "chain.braid", "--control", "c"];
+    folder.braid(&check).code(1).warns("c:2:21").warns("`f.ok` has no rule 0 at that time");
+    folder.write("c", "+2 remove-rule f.ok 0\n+1 add-rule f.ok at 1 drop\n+3 remove-rule f.ok 0\n");
+    folder.braid(&check).code(0);
+}
+
+#[test]
+fn control_lines_that_kept_state_does_not_fit_are_left_out_and_counted() {
+    let folder = folder();
+    folder.write("c", "+0 remove-rule f.ok 0\n+1 set f.most 1500 B\n");
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--control", "c", "--state-dir", "kept"];
+    folder.braid(&args).code(0);
+    // The rule is gone: this run goes on from the state of the one before.
+    for more in [&[][..], &["--workers", "2"]] {
+        let ended = folder.braid(&[&args[..], more].concat()).code(0);
+        let ended =
+            ended.warns("c:1: the change of `f.ok` is left out: ok has no rule 0: it has 0");
+        ended.says("control lines left out: 1");
+    }
+    let report = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+    let refused = &report["refused_changes"][0];
+    assert_eq!((&refused["line"], &refused["function"]), (&json!(1), &json!("f")), "{report}");
+    assert_eq!((&refused["parameter"], &refused["time_ns"]), (&json!("ok"), &json!(S)));
+    assert_eq!(report["packets_in"], 13, "{report}");
 }
 
 #[test]

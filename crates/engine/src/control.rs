@@ -218,7 +218,12 @@ fn adjust_rules(
             if set.rules.len() >= MAX_RULES {
                 return Err(format!("{name} has {MAX_RULES} rules, which is the limit"));
             }
-            let at = (*at).min(set.rules.len());
+            let count = set.rules.len();
+            let at = at.unwrap_or(count);
+            if at > count {
+                let count = set.counted();
+                return Err(format!("{name} has no place {at} for a rule: it has {count}"));
+            }
             set.rules.insert(at, rule.clone());
             if let Some(rules) = rules {
                 rules.table.insert(at, rule.clone());
@@ -228,7 +233,7 @@ fn adjust_rules(
         }
         (Change::RemoveRule(at), ParamValue::Rules(set)) => {
             if *at >= set.rules.len() {
-                return Err(format!("{name} has no rule {at}: it has {}", set.rules.len()));
+                return Err(format!("{name} has no rule {at}: it has {}", set.counted()));
             }
             set.rules.remove(*at);
             if let Some(rules) = rules {

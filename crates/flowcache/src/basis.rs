@@ -57,9 +57,9 @@ impl Changed {
     #[must_use]
     pub fn new(control: &Control, value: &ParamValue) -> Self {
         let what = match (&control.change, value) {
-            // A position after the last rule means the position before the default.
+            // The last place is the one before the default.
             (Change::AddRule(at, _), ParamValue::Rules(set)) => {
-                What::RuleAdded(number(*at).min(number(set.rules.len()) - 1))
+                What::RuleAdded(number(at.unwrap_or(set.rules.len() - 1)))
             }
             (Change::RemoveRule(at), _) => What::RuleRemoved(number(*at)),
             _ => What::Whole,

@@ -228,6 +228,8 @@ pub struct Control {
     pub param: ParamId,
     /// The change.
     pub change: Change,
+    /// The line of the control file that asks for it.
+    pub line: Option<u32>,
 }
 
 /// The content of a change of configuration.
@@ -236,8 +238,9 @@ pub enum Change {
     /// A new value. For a pool: new members. Members that are taken stay taken until they are
     /// released.
     Set(ParamValue),
-    /// Inserts a rule in front of the rule with this number, or at the end.
-    AddRule(usize, crate::value::Rule),
+    /// Inserts a rule in front of the rule with this number, or without a number at the end. The
+    /// number of the rules is a place, too: the end.
+    AddRule(Option<usize>, crate::value::Rule),
     /// Removes the rule with this number.
     RemoveRule(usize),
     /// Marks the backend with this value in its first column up or down.
@@ -268,6 +271,8 @@ pub struct Scheduled {
     pub param: ParamId,
     /// The change.
     pub change: Change,
+    /// The line of the control file, from 1.
+    pub line: Option<u32>,
 }
 
 impl Scheduled {
@@ -278,7 +283,8 @@ impl Scheduled {
             When::At(time_ns) => time_ns,
             When::AfterFirst(delay_ns) => first_packet_ns.saturating_add(delay_ns),
         };
-        Control { time_ns, node: self.node, param: self.param, change: self.change.clone() }
+        let Self { node, param, line, .. } = *self;
+        Control { time_ns, node, param, change: self.change.clone(), line }
     }
 }
 

@@ -84,6 +84,17 @@ pub struct RuleSet {
     pub default_pass: bool,
 }
 
+impl RuleSet {
+    /// The number of rules, for messages.
+    #[must_use]
+    pub fn counted(&self) -> String {
+        match self.rules.len() {
+            1 => "1 rule".to_owned(),
+            count => format!("{count} rules"),
+        }
+    }
+}
+
 /// A rule: a conjunction of conditions. `None` in an optional part matches everything.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {

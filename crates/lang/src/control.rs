@@ -5,6 +5,10 @@
 //! to nine decimals. It counts from the epoch or, with `+`, from the run's first packet.
 //! `docs/cli.md` describes the format for its users.
 
+mod follow;
+
+pub use follow::{Line, follow};
+
 use braid_ir::chain::{Chain, Change, Scheduled, When};
 use braid_ir::model::{ParamDecl, ParamId, ParamTy, Ty, Word};
 use braid_ir::value::ParamValue;
@@ -21,21 +25,21 @@ use crate::source::{SourceMap, offset};
 /// The most changes in a file. Further lines are an error.
 const MAX_CHANGES: usize = 1 << 20;
 
-/// The changes of a control file, in the order of its lines. Wrong lines are reported and omitted.
-/// `file` is the control file's number in `sources`. Values may name files, which `loader` reads.
+/// The lines of a control file, in order. Wrong lines are reported and omitted. `file` is the
+/// control file's number in `sources`. Values may name files, which `loader` reads.
 pub fn control(
     file: u32,
     chain: &Chain,
     loader: &dyn Loader,
     sources: &SourceMap,
     diags: &mut Diagnostics,
-) -> Vec<Scheduled> {
+) -> Vec<Line> {
     let text = sources.get(file).map_or("", |source| source.text());
     let env = Env { constants: &(), loader, sources };
     let mut reader = Reader { file, chain, env: &env, diags };
     let mut changes = Vec::new();
     let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let words = Words::new(line, start);
         start += line.len();
         if words.is_done() {
@@ -47,7 +51,7 @@ pub fn control(
             reader.report(codes::CONTROL_LINE, message, rest, "one too many");
             break;
         }
-        changes.extend(reader.line(words));
+        changes.extend(reader.line(number, words));
     }
     changes
 }
@@ -75,7 +79,8 @@ pub fn change(
         }
         start += further.len();
     }
-    reader.change(When::At(0), Words::new(line, 0))
+    let line = reader.change((None, When::At(0)), Words::new(line, 0))?;
+    Some(line.scheduled)
 }
 
 /// A piece of a line, with the place of its first byte in the file.
@@ -171,18 +176,18 @@ impl<'a> Reader<'a, '_> {
         self.diags.push(Diagnostic::new(code, message, span, "").help_if(help));
     }
 
-    fn line(&mut self, mut words: Words<'a>) -> Option<Scheduled> {
+    fn line(&mut self, number: u32, mut words: Words<'a>) -> Option<Line> {
         let time = words.next();
         let Some(when) = parse_time(time.text) else {
             let expected = "a time in seconds, such as 1700000000.25 or +1.5";
             self.expected(codes::CONTROL_TIME, expected, time, &[]);
             return None;
         };
-        self.change(when, words)
+        self.change((Some(number), when), words)
     }
 
     /// Reads the rest of a line behind its time.
-    fn change(&mut self, when: When, mut words: Words<'a>) -> Option<Scheduled> {
+    fn change(&mut self, (line, when): (Option<u32>, When), mut words: Words<'a>) -> Option<Line> {
         let verb = words.next();
         let verbs = ["set", "add-rule", "remove-rule", "backend"];
         if !verbs.contains(&verb.text) {
@@ -190,13 +195,15 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let target = self.target(words.next())?;
+        let place = self.span(words.rest());
         let change = match verb.text {
             "set" => self.set(&target, words.rest())?,
             "add-rule" => self.add_rule(&target, words)?,
             "remove-rule" => self.remove_rule(&target, words)?,
             _ => self.backend(&target, words)?,
         };
-        Some(Scheduled { when, node: target.node, param: target.param, change })
+        let Target { node, param, .. } = target;
+        Some(Line { scheduled: Scheduled { when, node, param, change, line }, place })
     }
 
     fn unknown_verb(&mut self, verb: Piece<'_>, verbs: &[&str]) {
@@ -304,10 +311,10 @@ impl<'a> Reader<'a, '_> {
         if !self.is_kind(target, target.decl.ty == ParamTy::Rules, "add-rule", "rules") {
             return None;
         }
-        let mut at = usize::MAX;
+        let mut at = None;
         if words.rest.split_whitespace().next() == Some("at") {
             words.next();
-            at = self.number(words.next())?;
+            at = Some(self.number(words.next())?);
         }
         let rule = words.rest();
         match parse_rule(rule.text) {

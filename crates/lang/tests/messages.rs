@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use braid_lang::control::control;
+use braid_lang::control::{control, follow};
 use braid_lang::diag::codes::{entries, example_files};
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::source::SourceMap;
@@ -53,7 +53,10 @@ fn found(example: &str) -> (Diagnostics, SourceMap) {
         let chains = unit.iter().flat_map(|unit| &unit.chains);
         let chain = chains.last().unwrap_or_else(|| panic!("no chain for {name}"));
         let file = sources.add(name.clone(), text.clone());
-        control(file, chain, &beside, &sources, &mut diagnostics);
+        let lines = control(file, chain, &beside, &sources, &mut diagnostics);
+        if !diagnostics.has_errors() {
+            follow(&lines, chain, None, &mut diagnostics);
+        }
     }
     (diagnostics, sources)
 }

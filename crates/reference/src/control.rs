@@ -59,13 +59,18 @@ impl Instance {
                 if set.rules.len() >= MAX_RULES {
                     return Err(format!("{name} has {MAX_RULES} rules, which is the limit"));
                 }
-                let at = (*at).min(set.rules.len());
+                let count = set.rules.len();
+                let at = at.unwrap_or(count);
+                if at > count {
+                    let count = set.counted();
+                    return Err(format!("{name} has no place {at} for a rule: it has {count}"));
+                }
                 set.rules.insert(at, rule.clone());
                 self.rule_counts(param).insert(at, 0);
             }
             (Change::RemoveRule(at), ParamValue::Rules(set)) => {
                 if *at >= set.rules.len() {
-                    return Err(format!("{name} has no rule {at}: it has {}", set.rules.len()));
+                    return Err(format!("{name} has no rule {at}: it has {}", set.counted()));
                 }
                 let _: Rule = set.rules.remove(*at);
                 self.rule_counts(param).remove(*at);

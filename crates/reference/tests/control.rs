@@ -66,20 +66,22 @@ fn rules_come_and_go_with_their_counts() {
     let mut bench = filter();
     bench.send(LAN, from_port(1, 1)).send(LAN, from_port(1, 2));
     assert_eq!(bench.left_by(), [WAN]);
-    bench.control(2, 0, Change::AddRule(0, rule(2, true))).unwrap();
+    bench.control(2, 0, Change::AddRule(Some(0), rule(2, true))).unwrap();
     bench.send(LAN, from_port(3, 2));
     assert_eq!(bench.left_by(), [WAN]);
     assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1]);
-    // The first rule goes in front of the rule that passes port 1. A position past the end means
-    // the end.
-    bench.control(4, 0, Change::AddRule(1, rule(1, false))).unwrap();
-    bench.control(4, 0, Change::AddRule(99, rule(3, true))).unwrap();
+    // The first rule goes in front of the rule that passes port 1.
+    bench.control(4, 0, Change::AddRule(Some(1), rule(1, false))).unwrap();
+    bench.control(4, 0, Change::AddRule(Some(3), rule(3, true))).unwrap();
+    let beyond = bench.control(4, 0, Change::AddRule(Some(5), rule(4, true)));
+    assert_eq!(beyond.unwrap_err(), "ok has no place 5 for a rule: it has 4 rules");
     bench.send(LAN, from_port(5, 1)).send(LAN, from_port(5, 3));
     assert_eq!(bench.left_by(), [WAN]);
     assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1, 1, 1]);
     bench.control(6, 0, Change::RemoveRule(1)).unwrap();
     assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1, 1]);
-    assert!(bench.control(6, 0, Change::RemoveRule(3)).is_err());
+    let missing = bench.control(6, 0, Change::RemoveRule(3));
+    assert_eq!(missing.unwrap_err(), "ok has no rule 3: it has 3 rules");
     let all = RuleSet { rules: vec![], default_pass: true };
     bench.control(7, 0, Change::Set(ParamValue::Rules(all))).unwrap();
     assert_eq!(bench.counters().nodes[0].rules[&0], [0]);

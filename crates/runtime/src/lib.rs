@@ -43,7 +43,7 @@ mod team;
 
 pub use engines::Engines;
 pub use merge::Input;
-pub use outcome::{RunError, Summary};
+pub use outcome::{RefusedChange, RunError, Summary};
 pub use outputs::{Sinks, Unwritten};
 pub use run::{Progress, Run};
 pub use sharded::Sharded;

@@ -1,17 +1,13 @@
 //! The interface to the engines that the driver of captures feeds with loads.
 
 use crate::load::Load;
-use crate::outcome::RunError;
 use crate::split::NO_INTERFACE;
 use braid_ir::engine::Counters;
 
 /// Runs loads of packets.
 pub(crate) trait Loads {
     /// Processes a load, or lets others process it.
-    ///
-    /// # Errors
-    /// A change of configuration cannot be made.
-    fn load(&mut self, load: Load) -> Result<(), RunError>;
+    fn load(&mut self, load: Load);
 
     /// The counters of all loads until now.
     fn counters(&mut self) -> Counters;

@@ -4,7 +4,6 @@ use crate::follow::Follow;
 use crate::load::Load;
 use crate::loads::{Loads, with_lost};
 use crate::merge::UNKNOWN;
-use crate::outcome::RunError;
 use crate::script::Script;
 use crate::split::Splitter;
 use braid_ir::chain::Chain;
@@ -29,10 +28,9 @@ pub(crate) struct One<'a> {
 }
 
 impl Loads for One<'_> {
-    fn load(&mut self, mut load: Load) -> Result<(), RunError> {
-        let done = self.process(&mut load);
+    fn load(&mut self, mut load: Load) {
+        self.process(&mut load);
         (self.pass_on)(load);
-        done
     }
 
     fn counters(&mut self) -> Counters {
@@ -62,32 +60,31 @@ impl<'a> One<'a> {
         }
     }
 
-    fn process(&mut self, load: &mut Load) -> Result<(), RunError> {
+    fn process(&mut self, load: &mut Load) {
         let last = load.burst.packets().iter().map(|packet| packet.time_ns).max();
         let changes = last.is_some_and(|time_ns| self.control.is_due(time_ns));
         if self.follow.is_some() || changes {
-            return self.in_parts(load);
+            self.in_parts(load);
+        } else {
+            let (burst, mut out) = load.parts();
+            self.engine.burst(burst, &mut out);
         }
-        let (burst, mut out) = load.parts();
-        self.engine.burst(burst, &mut out);
-        Ok(())
     }
 
     /// Processes a load in several bursts, because the configuration changes between them, or
     /// because replies depend on packets that have left.
-    fn in_parts(&mut self, load: &mut Load) -> Result<(), RunError> {
+    fn in_parts(&mut self, load: &mut Load) {
         let (all, mut from) = (load.burst.packets().len(), 0);
         while let Some(first) = load.burst.packets().get(from) {
             let time_ns = first.time_ns;
             if self.control.is_due(time_ns) {
                 let (_, mut out) = load.parts();
                 let (chain, engine) = (self.chain, &mut *self.engine);
-                self.control.until(time_ns, chain, engine, &mut out, |_| {})?;
+                self.control.until(time_ns, chain, engine, &mut out, |_| {});
             }
             let count = self.enter(&mut load.burst, from);
             if count == all {
-                self.run(load);
-                return Ok(());
+                return self.run(load);
             }
             let mut part = std::mem::take(&mut self.part);
             load.burst.give(from..from + count, &mut part.burst);
@@ -97,7 +94,6 @@ impl<'a> One<'a> {
             from += count;
         }
         load.burst.clear();
-        Ok(())
     }
 
     /// Prepares packets to enter, from a place of the burst on, until a change of configuration is

@@ -4,6 +4,7 @@ use crate::follow::FollowCounters;
 use crate::merge::Unreadable;
 use crate::outputs::Unwritten;
 use braid_io::ReadError;
+use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Counters;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +17,8 @@ pub struct Summary {
     pub follow: Option<FollowCounters>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// Changes of configuration that could not be applied at their time.
+    pub refused: Vec<RefusedChange>,
     /// Outputs that could not be written. The first one ended the run, unless it had already ended.
     pub unwritten: Vec<Unwritten>,
 }
@@ -23,7 +26,43 @@ pub struct Summary {
 impl Summary {
     /// The results so far, while a run goes on.
     pub(crate) fn so_far(counters: Counters) -> Self {
-        Self { counters, follow: None, warnings: Vec::new(), unwritten: Vec::new() }
+        Self {
+            counters,
+            follow: None,
+            warnings: Vec::new(),
+            refused: Vec::new(),
+            unwritten: Vec::new(),
+        }
+    }
+}
+
+/// A change of configuration that could not be applied at its time. The run went on without it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedChange {
+    /// The line of the control file.
+    pub line: Option<u32>,
+    /// The time (ns).
+    pub time_ns: u64,
+    /// The function.
+    pub function: String,
+    /// The parameter.
+    pub parameter: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl RefusedChange {
+    /// The change of a chain that was refused for this reason.
+    pub(crate) fn new(chain: &Chain, change: &Control, reason: String) -> Self {
+        let node = chain.nodes.get(usize::from(change.node));
+        let decl = node.and_then(|node| node.model.params.get(change.param.index()));
+        Self {
+            line: change.line,
+            time_ns: change.time_ns,
+            function: node.map_or_else(String::new, |node| node.name.clone()),
+            parameter: decl.map_or_else(String::new, |decl| decl.name.clone()),
+            reason,
+        }
     }
 }
 
@@ -59,16 +98,6 @@ pub enum RunError {
         name: String,
         /// The reason.
         error: ReadError,
-    },
-    /// A change of configuration cannot be made.
-    #[error("the change of `{function}` at {time_ns} ns cannot be made: {reason}")]
-    Control {
-        /// The function.
-        function: String,
-        /// The time of the change.
-        time_ns: u64,
-        /// The reason.
-        reason: String,
     },
     /// Packets are unaccounted for, which is a bug of the engine.
     #[error(

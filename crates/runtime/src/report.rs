@@ -2,7 +2,7 @@
 
 use crate::follow::FollowCounters;
 use crate::json::{function, object};
-use crate::outcome::Summary;
+use crate::outcome::{RefusedChange, Summary};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, TableCounters, Traffic};
 use braid_ir::model::{RowDecl, StateDecl};
@@ -10,8 +10,9 @@ use serde_json::Value;
 
 /// The report has these keys, sorted: `packets_in`, `created`, `copied`, `packets_out` (by
 /// interface), `drops` (a list of `function`, `row`, `reason`, `count`), `lost` (by reason),
-/// `held`, `consumed`, `functions` (a list, see [`functions`]), `warnings`, and `follow` if the
-/// user asked for following.
+/// `held`, `consumed`, `functions` (a list, see [`functions`]), `refused_changes` (a list of
+/// `line`, `time_ns`, `function`, `parameter`, `reason`), `warnings`, and `follow` if the user
+/// asked for following.
 #[must_use]
 pub fn report(chain: &Chain, summary: &Summary) -> Value {
     let Counters { packets_in, created, copied, consumed, held, .. } = summary.counters;
@@ -26,6 +27,7 @@ pub fn report(chain: &Chain, summary: &Summary) -> Value {
         ("held", Value::from(held)),
         ("consumed", Value::from(consumed)),
         ("functions", functions(chain, &summary.counters)),
+        ("refused_changes", summary.refused.iter().map(refused).collect()),
         ("warnings", Value::from(summary.warnings.clone())),
     ];
     if let Some(FollowCounters { flows, rewritten, full }) = summary.follow {
@@ -33,6 +35,17 @@ pub fn report(chain: &Chain, summary: &Summary) -> Value {
         members.push(("follow", object(counts.map(|(name, count)| (name, Value::from(count))))));
     }
     object(members)
+}
+
+fn refused(change: &RefusedChange) -> Value {
+    let RefusedChange { line, time_ns, function, parameter, reason } = change;
+    object([
+        ("line", line.map_or(Value::Null, Value::from)),
+        ("time_ns", Value::from(*time_ns)),
+        ("function", Value::from(function.as_str())),
+        ("parameter", Value::from(parameter.as_str())),
+        ("reason", Value::from(reason.as_str())),
+    ])
 }
 
 fn packets_out(chain: &Chain, counters: &Counters) -> Value {

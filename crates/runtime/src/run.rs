@@ -133,10 +133,10 @@ impl<'a> Run<'a> {
     /// Runs all packets through the chain.
     ///
     /// # Errors
-    /// Returns an error when an input cannot be read, a change cannot be made, or packets are
-    /// unaccounted for. Packets that left before the error are written. If an output cannot be
-    /// written, the run ends early with a summary that contains the failure
-    /// ([`Summary::unwritten`]).
+    /// Returns an error when an input cannot be read, or packets are unaccounted for. Packets
+    /// that left before the error are written. If an output cannot be written, the run ends early
+    /// with a summary that contains the failure ([`Summary::unwritten`]). A change that cannot be
+    /// made is left out ([`Summary::refused`]).
     pub fn run(self) -> Result<Summary, RunError> {
         let Self { chain, engines, mut sinks, .. } = self;
         let splitter = Splitter::new(chain);
@@ -187,11 +187,14 @@ impl<'a> Run<'a> {
         if is_stopped() {
             warnings.push(format!("ended by a signal after {packets} packets"));
         }
-        if control.left() > 0 {
-            let left = control.left();
-            warnings.push(format!(
+        match control.left() {
+            0 => {}
+            1 => warnings.push(
+                "1 control line is later than the last packet and was not applied".to_owned(),
+            ),
+            left => warnings.push(format!(
                 "{left} control lines are later than the last packet and were not applied"
-            ));
+            )),
         }
         let lost = counters.lost.get(NO_INTERFACE).copied().unwrap_or(0);
         if lost > 0 && lost == packets && !splitter.is_blind() {
@@ -201,7 +204,8 @@ impl<'a> Run<'a> {
             return Err(RunError::Unbalanced(Box::new(counters)));
         }
         let follow = follow.as_ref().map(Follow::counters);
-        Ok(Summary { counters, follow, warnings, unwritten })
+        let refused = control.refused;
+        Ok(Summary { counters, follow, warnings, refused, unwritten })
     }
 }
 
@@ -255,7 +259,7 @@ impl<'a> Feed<'a> {
             if self.stray.is_none() {
                 self.stray = load.stray.take();
             }
-            to.load(load)?;
+            to.load(load);
             self.show(to);
         }
         Ok(Vec::new())

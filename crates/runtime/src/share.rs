@@ -19,8 +19,8 @@ pub(crate) struct Share {
     /// If the last packet of the part belongs to another worker: its time (ns).
     until: Option<u64>,
     outs: Vec<Out>,
-    /// The change that was refused, by its number, and the reason. Nothing runs after it.
-    pub(crate) refused: Option<(usize, Box<str>)>,
+    /// The changes that were refused, by their numbers, and the reasons.
+    pub(crate) refused: Vec<(usize, Box<str>)>,
 }
 
 /// A packet or an event that left by itself.
@@ -63,7 +63,8 @@ impl Share {
         self.places.clear();
         self.changes.clear();
         self.outs.clear();
-        (self.begins, self.until, self.refused) = (None, None, None);
+        self.refused.clear();
+        (self.begins, self.until) = (None, None);
     }
 
     /// Runs the worker's engine.
@@ -71,8 +72,7 @@ impl Share {
         let mut out = Gathered { place: 0, is_due: true, outs: &mut self.outs };
         for (number, change) in self.changes.iter().enumerate() {
             if let Err(why) = engine.control(change, &mut out) {
-                self.refused = Some((number, why.into()));
-                return;
+                self.refused.push((number, why.into()));
             }
         }
         if let Some(time_ns) = self.begins {

@@ -95,6 +95,12 @@ impl StateFiles {
         Ok(Self { current, before, new, is_good: false, _lock: lock })
     }
 
+    /// Whether a state was saved before.
+    #[must_use]
+    pub fn exist(&self) -> bool {
+        self.current.exists() || self.before.exists()
+    }
+
     /// The result of `take` for the latest state that it accepts, and the files that are refused.
     /// There is no result before a state was saved.
     pub fn load<T>(

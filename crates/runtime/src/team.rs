@@ -7,7 +7,7 @@
 
 use crate::load::Load;
 use crate::loads::Loads;
-use crate::outcome::RunError;
+use crate::outcome::{RefusedChange, RunError};
 use crate::outputs::{Sinks, Unwritten};
 use crate::queue::{Receiver, Sender, queue};
 use crate::reading::{ENOUGH, LOADS};
@@ -38,9 +38,9 @@ struct Away {
     parts: Vec<Vec<Share>>,
 }
 
-/// Runs workers beside `drive`, which feeds loads to them. Returns the result of `drive`, or the
-/// reason why a change cannot be made, and the outputs that could not be written. The flag that
-/// `drive` gets says that further loads have no effect.
+/// Runs workers beside `drive`, which feeds loads to them. Returns the result of `drive`, and the
+/// outputs that could not be written. The flag that `drive` gets says that further loads have no
+/// effect.
 pub(crate) fn run<T>(
     workers: &mut Sharded,
     control: &mut Script,
@@ -64,13 +64,13 @@ pub(crate) fn run<T>(
         let writer = scope.spawn({
             let has_ended = &has_ended;
             move || {
-                let mut refused = None;
+                let mut refused = Vec::new();
                 while let Some(mut one) = away.next() {
-                    if refused.is_none() {
-                        refused = collect(&mut one, &done);
-                        sinks.write_load(chain, &mut one.load);
+                    for (change, why) in collect(&mut one, &done) {
+                        refused.push(RefusedChange::new(chain, &change, why));
                     }
-                    if refused.is_some() || sinks.has_failed() {
+                    sinks.write_load(chain, &mut one.load);
+                    if sinks.has_failed() {
                         has_ended.store(true, Ordering::Relaxed);
                     }
                     // The reader and the driver may have ended.
@@ -81,27 +81,23 @@ pub(crate) fn run<T>(
                 (refused, sinks.failed)
             }
         });
-        let mut team = Team { chain, steerer, control, inboxes, send, again, owners: Vec::new() };
+        let owners = Vec::new();
+        let mut team =
+            Team { chain, steerer, control: &mut *control, inboxes, send, again, owners };
         let driven = drive(&mut team, &has_ended);
         drop(team);
         let (refused, unwritten) = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let refused =
-            refused.map(|(change, why): (Arc<Control>, _)| Script::refused(chain, &change, why));
-        (refused.map_or(driven, Err), unwritten)
+        control.refused.extend(refused);
+        (driven, unwritten)
     })
 }
 
-/// Runs a worker until there is no more work for it. After a refused change, the worker does
-/// nothing.
+/// Runs a worker until there is no more work for it.
 fn worker(engine: &mut dyn Engine, work: &Receiver<Work>, outbox: &Sender<Share>) {
-    let mut is_refused = false;
     while let Some(work) = work.next() {
         match work {
             Work::Share(mut share) => {
-                if !is_refused {
-                    share.run(engine);
-                    is_refused = share.refused.is_some();
-                }
+                share.run(engine);
                 outbox.send(share, false);
             }
             // The driver waits for the counters.
@@ -110,20 +106,21 @@ fn worker(engine: &mut dyn Engine, work: &Receiver<Work>, outbox: &Sender<Share>
     }
 }
 
-/// Waits for the shares of a load, and puts the load together. Returns the change that was refused,
-/// with the reason.
-fn collect(away: &mut Away, done: &[Receiver<Share>]) -> Option<(Arc<Control>, String)> {
+/// Waits for the shares of a load, and puts the load together. Returns the changes that were
+/// refused, with the reasons.
+fn collect(away: &mut Away, done: &[Receiver<Share>]) -> Vec<(Arc<Control>, String)> {
     let Away { load, divided, parts } = away;
-    let mut refused = None;
+    let mut refused = Vec::new();
     for shares in parts {
         shares.extend(done.iter().map_while(Receiver::next));
         let (burst, mut out) = load.parts();
         divided.unite(shares, burst, &mut out);
-        let found = shares.iter_mut().find_map(|share| {
-            let (number, why) = share.refused.take()?;
-            Some((share.changes.get(number)?.clone(), why.into()))
-        });
-        refused = refused.or(found);
+        // All workers have the same configuration, so all refuse a change, or none does.
+        if let Some(Share { refused: found, changes, .. }) = shares.first_mut() {
+            let all = found.drain(..);
+            refused
+                .extend(all.filter_map(|(at, why)| Some((changes.get(at)?.clone(), why.into()))));
+        }
     }
     refused
 }
@@ -142,7 +139,7 @@ struct Team<'a> {
 }
 
 impl Loads for Team<'_> {
-    fn load(&mut self, mut load: Load) -> Result<(), RunError> {
+    fn load(&mut self, mut load: Load) {
         let (mut divided, parts) = self.again.next_while(|| false).unwrap_or_default();
         let mut memory = parts.into_iter();
         divided.reset();
@@ -171,7 +168,6 @@ impl Loads for Team<'_> {
         }
         (load.burst, self.owners) = (burst, owners);
         self.send.send(Away { load, divided, parts }, false);
-        Ok(())
     }
 
     fn counters(&mut self) -> Counters {
@@ -194,6 +190,8 @@ impl Team<'_> {
         for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
             if self.control.is_due(packet.time_ns) {
                 let changes = self.control.take(packet.time_ns);
+                // Workers refuse no change that steering depends on: the values of a control
+                // file's lines have the right types.
                 changes.iter().for_each(|change| self.steerer.change(change));
                 cuts.push((at, changes.into_iter().map(Arc::new).collect()));
             }

@@ -283,7 +283,7 @@ fn damaged_input_ends_the_run_after_its_whole_packets() {
 }
 
 fn control(time_ns: u64) -> Control {
-    Control { time_ns, node: 0, param: ParamId(0), change: Change::RemoveRule(7) }
+    Control { time_ns, node: 0, param: ParamId(0), change: Change::RemoveRule(7), line: None }
 }
 
 #[test]
@@ -303,19 +303,23 @@ fn control_changes_are_made_before_packets_of_equal_time() {
     assert_eq!(engine.controls, [(1, 0), (2, 1), (4, 1), (9, 3)]);
     assert_eq!(
         summary.warnings,
-        ["1 control lines are later than the last packet and were not applied"]
+        ["1 control line is later than the last packet and was not applied"]
     );
 }
 
 #[test]
-fn control_change_that_cannot_be_made_ends_the_run() {
+fn control_change_that_cannot_be_made_is_noted_and_the_run_goes_on() {
     let chain = lan_wan();
     let mut engine = Fake::new(through);
     engine.refuse_control = true;
     let packet = udp(5, ("10.0.0.1", 1), ("9.9.9.9", 1));
-    let run = Run::new(&chain, &mut engine).input(sources(vec![packet])).control([control(3)]);
-    let message = run.run().unwrap_err().to_string();
-    assert_eq!(message, "the change of `` at 3 ns cannot be made: there is no rule 7");
+    let change = Control { line: Some(4), ..control(3) };
+    let run = Run::new(&chain, &mut engine).input(sources(vec![packet])).control([change]);
+    let summary = run.run().unwrap();
+    let [refused] = &summary.refused[..] else { panic!("{summary:?}") };
+    assert_eq!((refused.line, refused.time_ns), (Some(4), 3));
+    assert_eq!(refused.reason, "there is no rule 7");
+    assert_eq!(summary.counters.out.values().sum::<u64>(), 1);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 mod support;
 
 use braid_io::{Ethernet, MemorySink, Port, Unreceived, Unsent};
-use braid_ir::chain::{Chain, OwnAddress, TooLong};
+use braid_ir::chain::{Chain, Change, Control, OwnAddress, TooLong};
 use braid_ir::engine::{Counters, Engine};
+use braid_ir::model::ParamId;
 use braid_packet::{Field, Link, Shape, build_fresh};
 use braid_packet::{Frame, Packet, Pool};
 use braid_runtime::live::{Attached, Clock, Flags, Limits, Live, Ports};
@@ -165,6 +166,30 @@ fn frames_that_are_not_read_or_sent_are_lost_by_name() {
     assert_eq!(lost(&done.counters), [("received_offload", 1), ("send_too_long", 2)]);
     let text = done.warnings.join("\n");
     assert!(text.contains("ethtool -K DEVICE gro off") && text.contains("MTU"), "{text}");
+}
+
+#[test]
+fn changes_that_the_engine_refuses_are_told_and_the_run_goes_on() {
+    let mut engine = Fake::new(through);
+    engine.refuse_control = true;
+    let (lan, to_lan) = device(0, vec![], None);
+    let (wan, _) = device(1, vec![Step::Frames(2)], None);
+    let clock = Clock::start();
+    let change = Control {
+        time_ns: clock.start_ns(),
+        node: 0,
+        param: ParamId(0),
+        change: Change::RemoveRule(7),
+        line: Some(3),
+    };
+    let engine: Box<dyn Engine> = Box::new(engine);
+    let live = Live::new(lan_wan(), engine, clock).limits(after(2)).control([change]);
+    let mut around = Around::default();
+    let done = drive(with(live, [lan, wan]), &mut around).result.unwrap();
+    assert_eq!(to_lan.lock().unwrap().len(), 2);
+    assert_eq!(around.told, "line Some(3): there is no rule 7\n");
+    let lines: Vec<_> = done.refused.iter().map(|refused| refused.line).collect();
+    assert_eq!(lines, [Some(3)]);
 }
 
 #[test]

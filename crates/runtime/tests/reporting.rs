@@ -9,7 +9,7 @@ use braid_ir::model::{
 };
 use braid_ir::value::ParamValue;
 use braid_runtime::follow::FollowCounters;
-use braid_runtime::{Summary, json, report};
+use braid_runtime::{RefusedChange, Summary, json, report};
 use std::sync::Arc;
 use support::lan_wan;
 
@@ -58,7 +58,19 @@ fn summary() -> Summary {
         nodes: vec![node],
     };
     let follow = Some(FollowCounters { flows: 1, rewritten: 2, full: 3 });
-    Summary { counters, follow, warnings: vec!["careful".into()], unwritten: vec![] }
+    Summary {
+        counters,
+        follow,
+        warnings: vec!["careful".into()],
+        refused: vec![RefusedChange {
+            line: Some(3),
+            time_ns: 5,
+            function: "fw".into(),
+            parameter: "ok".into(),
+            reason: "no".into(),
+        }],
+        unwritten: vec![],
+    }
 }
 
 #[test]
@@ -75,7 +87,8 @@ fn report_names_interfaces_functions_and_rows() {
         r#""tables":[{"created":2,"entries":1,"evicted":4,"expired":5,"refused":3,"#,
         r#""table":"seen"}],"timers_skipped":0}],"#,
         r#""held":1,"lost":{"no_interface":2},"packets_in":9,"packets_out":{"lan":0,"wan":5},"#,
-        r#""warnings":["careful"]}"#,
+        r#""refused_changes":[{"function":"fw","line":3,"parameter":"ok","reason":"no","#,
+        r#""time_ns":5}],"warnings":["careful"]}"#,
     );
     assert_eq!(report::report(&filter_chain(), &summary()).to_string(), expected);
 }

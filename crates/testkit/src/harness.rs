@@ -171,7 +171,7 @@ pub fn control(chain: &Chain, time_ns: u64, line: &str, folder: &Path) -> Result
     let changes =
         braid_lang::control::control(file, chain, &Files(&files), &sources, &mut diagnostics);
     match changes.first() {
-        Some(change) if !diagnostics.has_errors() => Ok(change.resolve(0)),
+        Some(change) if !diagnostics.has_errors() => Ok(change.scheduled.resolve(0)),
         _ => Err(render(&diagnostics, &sources, PLAIN)),
     }
 }

@@ -11,7 +11,7 @@ use braid_packet::frame::FRAME;
 use braid_packet::{Frame, Pool};
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Attached, Clock, Filter, Flags, Live, Operator, Ports, Traced};
-use braid_runtime::{Engines, Summary};
+use braid_runtime::{Engines, RefusedChange, Summary};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -115,6 +115,10 @@ impl Operator for Around {
 
     fn present(&mut self, _: &Chain, so_far: &Summary) -> String {
         format!("{} packets", so_far.counters.packets_in)
+    }
+
+    fn refused(&mut self, _: &[RefusedChange]) {
+        unreachable!("runs for tests of requests have no control file")
     }
 
     fn tell(&mut self, _: &str) {}

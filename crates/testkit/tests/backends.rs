@@ -31,7 +31,13 @@ fn backends_beyond_the_limit_are_refused_and_removed_ones_return() {
     let mut stimuli = Vec::new();
     for (now, (change, _)) in (1..).zip(&changes) {
         let (param, change) = (ParamId(0), change.clone());
-        stimuli.push(Stimulus::Control(Control { time_ns: now, node: 0, param, change }));
+        stimuli.push(Stimulus::Control(Control {
+            time_ns: now,
+            node: 0,
+            param,
+            change,
+            line: None,
+        }));
         stimuli.push(Stimulus::Packet(0, udp("10.0.0.1:1 > 10.0.0.2:2").at(now)));
     }
     let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);

@@ -69,7 +69,13 @@ fn packets(stimuli: &mut Vec<Stimulus>, now: &mut u64) {
 
 fn set(stimuli: &mut Vec<Stimulus>, now: u64, node: u16, param: u32, value: ParamValue) {
     let change = Change::Set(value);
-    stimuli.push(Stimulus::Control(Control { time_ns: now, node, param: ParamId(param), change }));
+    stimuli.push(Stimulus::Control(Control {
+        time_ns: now,
+        node,
+        param: ParamId(param),
+        change,
+        line: None,
+    }));
 }
 
 #[test]

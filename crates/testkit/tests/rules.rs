@@ -61,7 +61,7 @@ fn packets(stimuli: &mut Vec<Stimulus>, now: &mut u64) {
 
 fn change(stimuli: &mut Vec<Stimulus>, now: u64, node: u16, change: Change) {
     let param = ParamId(0);
-    stimuli.push(Stimulus::Control(Control { time_ns: now, node, param, change }));
+    stimuli.push(Stimulus::Control(Control { time_ns: now, node, param, change, line: None }));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn changed_rules_are_those_of_the_next_packet() {
         ..Rule::any(false)
     };
     let ports = Rule { dport: (9, 10), sport: ANY_PORT, ..Rule::any(true) };
-    change(&mut stimuli, now, 0, Change::AddRule(2, some));
-    change(&mut stimuli, now, 2, Change::AddRule(0, ports));
+    change(&mut stimuli, now, 0, Change::AddRule(Some(2), some));
+    change(&mut stimuli, now, 2, Change::AddRule(Some(0), ports));
     packets(&mut stimuli, &mut now);
     for _ in 0..5 {
         change(&mut stimuli, now, 0, Change::RemoveRule(1));

@@ -45,6 +45,7 @@ pub fn transfer(mut old: Snapshot, chain: &Chain) -> Result<Transfer, ImportErro
                 node,
                 param,
                 change,
+                line: None,
             }));
         }
         if new.started {

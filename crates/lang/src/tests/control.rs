@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::control::{self, control};
+use crate::control::{self, control, follow};
 use crate::diag::Diagnostics;
 use crate::sema::{Loader, types};
 use crate::source::SourceMap;
@@ -63,7 +63,8 @@ fn read(text: &str) -> (Vec<Scheduled>, Vec<String>) {
     let mut sources = SourceMap::new();
     let file = sources.add("changes.control", text);
     let mut diags = Diagnostics::new();
-    let changes = control(file, &chain(), &NoFiles, &sources, &mut diags);
+    let lines = control(file, &chain(), &NoFiles, &sources, &mut diags);
+    let changes = lines.into_iter().map(|line| line.scheduled).collect();
     let message = |d: &crate::diag::Diagnostic| {
         format!("{} {} {}", d.code, sources.place(d.span()), d.message)
     };
@@ -118,10 +119,26 @@ fn rules_are_added_in_front_of_a_rule_or_at_the_end() {
         panic!("not a rule")
     };
     let dst = (0x0a00_0000, 0x0aff_ffff);
-    assert_eq!((at, rule.pass, rule.proto, rule.dport), (2, true, (6, 0xff), ANY_PORT));
+    assert_eq!((at, rule.pass, rule.proto, rule.dport), (Some(2), true, (6, 0xff), ANY_PORT));
     assert_eq!(rule.addrs, Some(RuleAddrs::V4 { src: (0, u32::MAX), dst }));
-    assert!(matches!(change("+1 add-rule f.ok drop"), Change::AddRule(usize::MAX, _)));
+    assert!(matches!(change("+1 add-rule f.ok drop"), Change::AddRule(None, _)));
     assert!(matches!(change("+1 remove-rule f.ok 0"), Change::RemoveRule(0)));
+}
+
+#[test]
+fn lines_of_both_kinds_of_times_have_an_order_once_the_first_packet_is_known() {
+    let mut sources = SourceMap::new();
+    let file = sources.add("changes.control", "+1 remove-rule f.ok 0\n3 add-rule f.ok drop\n");
+    let follow = |first_packet_ns| {
+        let mut diags = Diagnostics::new();
+        let lines = control(file, &chain(), &NoFiles, &sources, &mut diags);
+        follow(&lines, &chain(), first_packet_ns, &mut diags);
+        diags.iter().map(|wrong| sources.place(wrong.span())).collect::<Vec<_>>()
+    };
+    assert_eq!(follow(None), [""; 0]);
+    assert_eq!(follow(Some(5_000_000_000)), [""; 0]);
+    // The rule is removed one second before it is added.
+    assert_eq!(follow(Some(1_000_000_000)), ["changes.control:1:21"]);
 }
 
 #[test]

@@ -156,7 +156,7 @@ impl Bench {
         param: u32,
         change: braid_ir::chain::Change,
     ) -> Result<(), String> {
-        let control = Control { time_ns, node: 0, param: ParamId(param), change };
+        let control = Control { time_ns, node: 0, param: ParamId(param), change, line: None };
         self.engine.control(&control, &mut self.got)
     }
 

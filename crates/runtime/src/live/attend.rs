@@ -5,7 +5,6 @@ use super::shared::Shared;
 use super::sink::{Attached, Sink};
 use super::worker::Worker;
 use crate::hosts::Hosts;
-use crate::outcome::RunError;
 use braid_io::State;
 use braid_ir::chain::{Chain, Control, Interface};
 use braid_packet::{BURST, Frame, Packet};
@@ -16,14 +15,14 @@ impl Worker<'_> {
     /// Runs the due work of the interfaces with addresses of their own. Their ICMP errors about
     /// packets that left enter the chain where the packets left it. Returns whether there were
     /// errors.
-    pub(super) fn attend(&mut self, now: u64) -> Result<bool, RunError> {
-        let Some(mut errors) = self.sink.attend(now) else { return Ok(false) };
+    pub(super) fn attend(&mut self, now: u64) -> bool {
+        let Some(mut errors) = self.sink.attend(now) else { return false };
         let any = !errors.is_empty();
         while !errors.is_empty() {
             let most = errors.len().min(BURST);
-            self.enter(errors.drain(..most))?;
+            self.enter(errors.drain(..most));
         }
-        Ok(any)
+        any
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) struct Controller<'a> {
     pub(super) listing: Option<Listing>,
     /// No packet enters any more, and the run ends at this time at the latest.
     pub(super) drains_until: Option<Instant>,
+    /// The number of refused changes that the operator knows.
+    pub(super) warned: usize,
     /// The period in which the state is saved, and the time of the next save.
     pub(super) saves: Option<(Duration, Instant)>,
 }
@@ -68,6 +70,17 @@ impl Controller<'_> {
             };
             // Workers that have ended are seen at the loop's condition.
             let _ = self.turn(job);
+            self.warn();
+        }
+        self.warn();
+    }
+
+    /// Warns of the changes that have been refused since the last time.
+    fn warn(&mut self) {
+        let new = self.shared.refused(self.warned);
+        if !new.is_empty() {
+            self.operator.refused(&new);
+            self.warned += new.len();
         }
     }
 
@@ -195,7 +208,8 @@ impl Controller<'_> {
     /// The results so far.
     fn so_far(&self) -> Result<Summary, Ended> {
         let parts = self.ask(|worker| worker.counted())?;
-        Ok(Summary::so_far(united(parts, &self.chain)))
+        let so_far = Summary::so_far(united(parts, &self.chain));
+        Ok(Summary { refused: self.shared.refused(0), ..so_far })
     }
 
     /// The status of the run.

@@ -180,6 +180,7 @@ impl<'a> Live<'a> {
             tracing: Tracing::default(),
             listing: None,
             drains_until: None,
+            warned: 0,
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };
         let (stop, limits) = (flags.stop, self.limits);

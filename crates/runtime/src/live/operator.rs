@@ -2,7 +2,7 @@
 
 use super::watch::{Filter, Traced};
 use crate::engines::Engines;
-use crate::outcome::Summary;
+use crate::outcome::{RefusedChange, Summary};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::snapshot::Snapshot;
 use serde_json::Value;
@@ -54,6 +54,9 @@ pub trait Operator {
 
     /// A summary as text for people.
     fn present(&mut self, chain: &Chain, summary: &Summary) -> String;
+
+    /// Warns of changes of the control file that could not be applied.
+    fn refused(&mut self, changes: &[RefusedChange]);
 
     /// Tells the user something.
     fn tell(&mut self, text: &str);

@@ -16,8 +16,8 @@ pub struct Done {
     /// Its engine.
     pub engine: Box<dyn Engine>,
     /// The results. If an output cannot be written, the run ends with a summary that contains the
-    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, a change
-    /// cannot be made, or packets are unaccounted for.
+    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, or packets are
+    /// unaccounted for.
     pub result: Result<Summary, RunError>,
 }
 
@@ -63,5 +63,6 @@ fn summary(
     warnings.extend(remedies(&counters));
     let mut unwritten = Vec::new();
     shared.record(|record| unwritten.append(&mut record.sinks.failed));
-    Ok(Summary { counters, follow: None, warnings, unwritten })
+    let refused = shared.refused(0);
+    Ok(Summary { counters, follow: None, warnings, refused, unwritten })
 }

@@ -4,6 +4,7 @@
 use super::clock::Clock;
 use crate::ctl::Listeners;
 use crate::hosts::Hosts;
+use crate::outcome::RefusedChange;
 use crate::outputs::Sinks;
 use braid_ir::chain::Chain;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,6 +28,8 @@ pub(super) struct Shared<'a> {
     reading: AtomicUsize,
     /// Whether all workers must end.
     is_over: AtomicBool,
+    /// The changes of the control file that could not be applied.
+    refused: Mutex<Vec<RefusedChange>>,
 }
 
 /// The outputs of a run: files and clients.
@@ -54,6 +57,7 @@ impl<'a> Shared<'a> {
             packets: AtomicU64::new(0),
             reading: AtomicUsize::new(workers),
             is_over: AtomicBool::new(false),
+            refused: Mutex::default(),
         }
     }
 
@@ -93,6 +97,18 @@ impl<'a> Shared<'a> {
         let Some(now) = now.filter(|_| begun == 0) else { return (begun > 0).then_some(begun) };
         let set = self.begun_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         Some(set.map_or_else(|begun| begun, |_| now))
+    }
+
+    /// Notes changes that could not be applied. Takes them.
+    pub(super) fn note_refused(&self, changes: &mut Vec<RefusedChange>) {
+        if !changes.is_empty() {
+            lock(&self.refused).append(changes);
+        }
+    }
+
+    /// The changes that could not be applied so far, except for the first ones.
+    pub(super) fn refused(&self, except: usize) -> Vec<RefusedChange> {
+        lock(&self.refused).iter().skip(except).cloned().collect()
     }
 
     /// Counts frames that a worker has read. Returns the number of frames that all workers have

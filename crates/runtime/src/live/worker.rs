@@ -215,8 +215,8 @@ impl<'a> Worker<'a> {
         drop(reading);
         loop {
             let is_last = self.exchange.is_none() || !self.shared.is_read();
-            let any = self.take_in()?;
-            self.admit(true)?;
+            let any = self.take_in();
+            self.admit(true);
             if !any {
                 if is_last {
                     return Ok(());
@@ -287,8 +287,8 @@ impl<'a> Worker<'a> {
     /// Reads the frames that have arrived at each interface, and takes the packets that other
     /// workers have passed on. Returns whether there were any.
     fn turn(&mut self, now: u64) -> Result<bool, RunError> {
-        let mut any = self.attend(now)?;
-        any |= self.take_in()?;
+        let mut any = self.attend(now);
+        any |= self.take_in();
         for at in 0..self.sink.devices.len() {
             let Self { sink, frames, lost, packets, .. } = self;
             let Some(device) = sink.devices.get_mut(at) else { break };
@@ -301,62 +301,60 @@ impl<'a> Worker<'a> {
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
             self.packets += self.sink.hear(interface, &mut self.frames);
             match self.drains {
-                true => self.refuse()?,
-                false => self.process(interface)?,
+                true => self.refuse(),
+                false => self.process(interface),
             }
         }
-        self.admit(false)?;
+        self.admit(false);
         Ok(any)
     }
 
     /// Runs the engine on packets of new flows that need not wait any longer; on all with `is_end`.
-    fn admit(&mut self, is_end: bool) -> Result<(), RunError> {
-        let Some(newcomers) = &mut self.newcomers else { return Ok(()) };
+    fn admit(&mut self, is_end: bool) {
+        let Some(newcomers) = &mut self.newcomers else { return };
         let mut admitted = newcomers.admit(is_end).into_iter();
         while admitted.len() > 0 {
             let some = admitted.by_ref().take(BURST);
-            let now = self.arrive(|burst, now| push_all(burst, now, some))?;
+            let now = self.arrive(|burst, now| push_all(burst, now, some));
             self.execute(now);
         }
-        Ok(())
     }
 
     /// Runs the engine on frames that entered at an interface.
-    fn process(&mut self, interface: u16) -> Result<(), RunError> {
+    fn process(&mut self, interface: u16) {
         let mut frames = std::mem::take(&mut self.frames);
         self.packets += frames.len() as u64;
         for some in frames.chunks_mut(BURST) {
             self.enter_all(|burst, now| {
                 some.iter_mut().for_each(|frame| burst.add_frame(interface, now, frame));
-            })?;
+            });
         }
         frames.clear();
         self.frames = frames;
-        Ok(())
     }
 
     /// Runs the engine on packets that other workers have passed on: as many bursts as they read in
     /// a turn. Returns whether there were any.
-    fn take_in(&mut self) -> Result<bool, RunError> {
-        let Some(exchange) = &self.exchange else { return Ok(false) };
+    fn take_in(&mut self) -> bool {
+        let Some(exchange) = &self.exchange else { return false };
         for count in 0..exchange.others() * self.sink.devices.len().max(1) {
             let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) else {
-                return Ok(count > 0);
+                return count > 0;
             };
-            self.enter(packets.into_iter())?;
+            self.enter(packets.into_iter());
         }
-        Ok(true)
+        true
     }
 
     /// Runs the engine on a burst of packets, and sends the packets that leave. Packets of other
     /// workers, and of flows that must wait, do not enter.
-    pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) -> Result<(), RunError> {
-        self.enter_all(|burst, now| push_all(burst, now, packets))
+    pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) {
+        self.enter_all(|burst, now| push_all(burst, now, packets));
     }
 
     /// As [`Self::enter`]. `fill` adds the packets to the burst, with the time that it gets.
-    fn enter_all(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> Result<(), RunError> {
-        let now = self.arrive(fill)?;
+    fn enter_all(&mut self, fill: impl FnOnce(&mut Burst, u64)) {
+        let now = self.arrive(fill);
         if let Some(newcomers) = &mut self.newcomers {
             let lost = newcomers.hold_back(&mut self.load.burst, &mut self.sink.pool);
             if lost > 0 {
@@ -364,14 +362,13 @@ impl<'a> Worker<'a> {
             }
         }
         self.execute(now);
-        Ok(())
     }
 
     /// Fills the load's burst with packets, which get the current time. Passes those of other
     /// workers on. Returns the time.
-    fn arrive(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> Result<u64, RunError> {
+    fn arrive(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> u64 {
         let now = self.shared.clock.now_ns();
-        self.change_until(now, true)?;
+        self.change_until(now, true);
         let burst = &mut self.load.burst;
         fill(burst, now);
         if let Some(exchange) = &mut self.exchange {
@@ -380,7 +377,7 @@ impl<'a> Worker<'a> {
                 *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
             }
         }
-        Ok(now)
+        now
     }
 
     /// Runs the engine on the load's burst, and sends the packets that leave.
@@ -396,7 +393,7 @@ impl<'a> Worker<'a> {
 
     /// Starts the timers if it is time, and makes the changes of configuration that are due.
     /// `has_packets` says that packets follow.
-    fn change_until(&mut self, now: u64, has_packets: bool) -> Result<(), RunError> {
+    fn change_until(&mut self, now: u64, has_packets: bool) {
         let Self { chain, engine, shared, control, exchange, load, .. } = self;
         let (_, mut out) = load.parts();
         if !self.has_begun
@@ -408,13 +405,17 @@ impl<'a> Worker<'a> {
         control.until(now, chain, &mut **engine, &mut out, |change| {
             shared.changed(change);
             exchange.iter_mut().for_each(|exchange| exchange.changed(change));
-        })
+        });
+        // All workers have the same configuration, so all refuse a change, or none does.
+        if exchange.as_ref().is_none_or(|exchange| exchange.own() == 0) {
+            shared.note_refused(&mut control.refused);
+        }
     }
 
     /// Advances the engine's time, and waits for frames.
     fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
         let now = self.shared.clock.now_ns();
-        self.advance(now)?;
+        self.advance(now);
         self.shared.flush_events();
         let ends = [end_ns, self.engine.next_release()].into_iter().flatten().min();
         let left = ends.map_or(u64::MAX, |end| end.saturating_sub(now));
@@ -422,7 +423,8 @@ impl<'a> Worker<'a> {
         self.exchange.iter().for_each(Exchange::doze);
         if let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) {
             self.exchange.iter().for_each(Exchange::wake);
-            return self.enter(packets.into_iter());
+            self.enter(packets.into_iter());
+            return Ok(());
         }
         let ports = self.sink.devices.iter().map(|device| device.port.descriptor());
         let bell = self.exchange.as_ref().map(Exchange::bell);
@@ -436,23 +438,22 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs the due work.
-    fn advance(&mut self, now: u64) -> Result<(), RunError> {
-        self.change_until(now, false)?;
+    fn advance(&mut self, now: u64) {
+        self.change_until(now, false);
         let (_, mut out) = self.load.parts();
         self.engine.advance(now, &mut out);
         self.sink.deliver(&self.chain, &mut self.load);
-        Ok(())
     }
 
     /// Counts the frames that were read as lost, because the run drains. Runs the due work.
-    fn refuse(&mut self) -> Result<(), RunError> {
+    fn refuse(&mut self) {
         let Self { frames, sink, packets, lost, .. } = self;
         if !frames.is_empty() {
             *packets += frames.len() as u64;
             *lost.entry(DRAINED).or_default() += frames.len() as u64;
             frames.drain(..).for_each(|frame| sink.pool.put(frame));
         }
-        self.advance(self.shared.clock.now_ns())
+        self.advance(self.shared.clock.now_ns());
     }
 
     /// From now on, no packet enters. Returns the number of packets that wait in queues of

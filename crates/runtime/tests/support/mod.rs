@@ -8,10 +8,8 @@ use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::steering::Steering;
 use braid_ir::value::IntervalSet;
 use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
-use braid_runtime::Engines;
-use braid_runtime::Input;
-use braid_runtime::Summary;
 use braid_runtime::live::{Done, Filter, Flags, Live, Operator, Traced};
+use braid_runtime::{Engines, Input, RefusedChange, Summary};
 use serde_json::{Value, json};
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -218,6 +216,12 @@ impl Operator for Around {
 
     fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {
         format!("{}: {} packets", chain.name, so_far.counters.packets_in)
+    }
+
+    fn refused(&mut self, changes: &[RefusedChange]) {
+        for change in changes {
+            self.told.push_str(&format!("line {:?}: {}\n", change.line, change.reason));
+        }
     }
 
     fn tell(&mut self, text: &str) {

@@ -42,9 +42,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         run = run.input(input);
     }
     let done = run.run()?;
-    for warning in &done.warnings {
-        warn(warning);
-    }
+    done.warnings.iter().for_each(warn);
+    args.replay.warn_refused(&done);
     let table = engine.flow_table();
     let table = table.ok_or_else(|| Failure::inconsistent("the engine keeps no flow records"))?;
     let shown = shown(args, &table);

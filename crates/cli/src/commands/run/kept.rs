@@ -24,6 +24,11 @@ impl Kept {
         Ok(Self { folder: folder.to_owned(), files })
     }
 
+    /// Whether there is a state to go on from.
+    pub fn has_state(&self) -> bool {
+        self.files.exist()
+    }
+
     /// What runs the chain, as `begin` makes it, and goes on from the latest state that it can
     /// take. Without any, it begins anew. Warns of files that are not used, and tells what does not
     /// move.

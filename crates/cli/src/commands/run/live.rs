@@ -13,7 +13,7 @@ use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Ports, Traced};
-use braid_runtime::{Engines, Summary, steering_program};
+use braid_runtime::{Engines, RefusedChange, Summary, steering_program};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -26,7 +26,7 @@ use crate::filter::filter;
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{tell, warn};
-use crate::summary::summary;
+use crate::summary::{summary, warn_refused};
 
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
 /// A number without a unit is in seconds.
@@ -146,6 +146,7 @@ pub struct Surroundings<'a> {
     pub choice: &'a Choice,
     pub engine: &'a str,
     pub check_native: bool,
+    pub control: Option<&'a Path>,
     pub kept: Option<&'a mut Kept>,
 }
 
@@ -178,6 +179,10 @@ impl Operator for Surroundings<'_> {
 
     fn traced(&mut self, number: u64, traced: Traced, as_text: bool) -> Result<Value, String> {
         trace::traced(number, traced, as_text)
+    }
+
+    fn refused(&mut self, changes: &[RefusedChange]) {
+        warn_refused(self.control, changes);
     }
 
     fn tell(&mut self, text: &str) {

@@ -27,7 +27,7 @@ use crate::native;
 use crate::output::{Output, tell, warn};
 use crate::planning::{self, Choice as EngineChoice};
 use crate::progress::Progress;
-use crate::summary::summary;
+use crate::summary::{summary, warn_refused};
 use kept::Kept;
 use live::{Devices, Surroundings};
 pub use live::{duration, signal_flag};
@@ -136,10 +136,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
-    let control = match &args.control {
-        Some(file) => program.control(file, &chain, first_time_ns)?,
-        None => Vec::new(),
-    };
+    let is_new = kept.as_ref().is_none_or(|kept| !kept.has_state());
+    let control = control(args, &mut program, &chain, (first_time_ns, is_new))?;
     // The control file may name further files.
     check(args, &program, &captures, &outputs, &inputs)?;
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
@@ -175,6 +173,20 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         done.unwritten.extend(state.write_state(&chain, ran.as_ref()).err());
     }
     present(&chain, ran.as_ref(), done, choice.as_ref(), output)
+}
+
+/// The changes of the control file for a run that begins at this time (ns), from the chain's file
+/// or from a state.
+fn control(
+    args: &Args,
+    program: &mut Program,
+    chain: &Chain,
+    (first_time_ns, is_new): (u64, bool),
+) -> Result<Vec<Control>, Failure> {
+    match &args.control {
+        Some(file) => program.control(file, chain, first_time_ns, is_new),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// What a choice of the engine is for, unless the user names an engine.
@@ -281,9 +293,7 @@ fn present(
         |node: u16| chain.nodes.get(usize::from(node)).is_some_and(|at| at.model.native.is_some());
     let answer = Answer::of(!problems.iter().any(|(node, _)| is_native(*node)));
     done.warnings.extend(problems.into_iter().map(|(_, problem)| problem));
-    for warning in &done.warnings {
-        warn(warning);
-    }
+    done.warnings.iter().for_each(warn);
     let failure = unwritten(&done.unwritten);
     if output.json {
         let mut value = report::report(chain, &done);
@@ -319,6 +329,7 @@ fn drive_live(
         choice: &args.choice,
         engine,
         check_native: args.check_native,
+        control: args.control.as_deref(),
         kept,
     };
     let is_endless = args.time.is_none() && args.packets.is_none();
@@ -359,5 +370,9 @@ fn drive(
             bar.set(now.read);
         }
     });
-    Ok(run.run())
+    let result = run.run();
+    if let Ok(done) = &result {
+        warn_refused(args.control.as_deref(), &done.refused);
+    }
+    Ok(result)
 }

@@ -61,7 +61,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         let source = Marking::new(source, mark, Arc::clone(&done), Arc::clone(&seen));
         run = run.input(Input { name, interface, source: Box::new(source) });
     }
-    run.run()?;
+    args.replay.warn_refused(&run.run()?);
     match engine.into_walk() {
         Some((walk, path)) => show(args, (&walk, path.as_ref()), &chain, output),
         None if target == Target::Marked && seen.load(Ordering::Relaxed) >= args.packet => {

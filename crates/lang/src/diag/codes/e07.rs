@@ -30,4 +30,9 @@ codes! {
     "Rules are written as in a rule file. They are numbered from 0, as in `rule(packet, RULES)` and in the counters. A backend is named by the value in its first column. A new backend needs a value for each column.",
     wrong: "nf spread(servers: backends<ip4>) { match { has ip => { let b = maglev(servers, hash(ip.src)) else drop; ip.dst = servers[b]; output; } else => drop; } }\nchain c { f = spread(servers: [10.0.0.1]); path f; }\n=== changes.control ===\n+1 backend f.servers down 10.0.0.1 80",
     right: "nf spread(servers: backends<ip4>) { match { has ip => { let b = maglev(servers, hash(ip.src)) else drop; ip.dst = servers[b]; output; } else => drop; } }\nchain c { f = spread(servers: [10.0.0.1]); path f; }\n=== changes.control ===\n+1 backend f.servers down 10.0.0.1";
+
+    CONTROL_PLACE = 707, Error, "a rule or backend that is not there at that time",
+    "Braid follows the rules and backends of a parameter through the lines, in the order of their times. A line may remove a rule that is there at its time, and change or remove a backend that is there. `at N` is the number of a rule, or of the place behind the last one. A new backend has a value in its first column that no other backend has.",
+    wrong: "nf gate(ok: rules) { match { packet in ok => output; else => drop; } }\nchain c { f = gate(ok: rules(\"ok.rules\")); path f; }\n=== ok.rules ===\npass proto tcp\n=== changes.control ===\n+1 remove-rule f.ok 1",
+    right: "nf gate(ok: rules) { match { packet in ok => output; else => drop; } }\nchain c { f = gate(ok: rules(\"ok.rules\")); path f; }\n=== ok.rules ===\npass proto tcp\n=== changes.control ===\n+1 remove-rule f.ok 0";
 }

@@ -143,7 +143,7 @@ fn new_address_of_a_function_is_answered() {
     let mut world = World::new(wan());
     let param = braid_ir::model::ParamId(0);
     let change = Change::Set(ParamValue::Scalar(word("203.0.113.8")));
-    world.hosts.change(&Control { time_ns: 0, node: 0, param, change });
+    world.hosts.change(&Control { time_ns: 0, node: 0, param, change, line: None });
     assert!(world.answers(asks("203.0.113.9", "203.0.113.7")).is_empty());
     assert_eq!(world.answers(asks("203.0.113.9", "203.0.113.8")).len(), 1);
     let told = world.pass(SECOND);

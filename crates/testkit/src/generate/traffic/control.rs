@@ -43,7 +43,9 @@ pub(super) fn change(
             let number = rng.below(set.rules.len() + 2);
             match boundaries.rules.get(rng.below(boundaries.rules.len())) {
                 _ if rng.one_in(8) => Change::Set(ParamValue::Rules(backwards(set))),
-                Some(rule) if rng.one_in(2) => Change::AddRule(number, rule.clone()),
+                Some(rule) if rng.one_in(2) => {
+                    Change::AddRule(Some(number).filter(|_| !rng.one_in(4)), rule.clone())
+                }
                 _ => Change::RemoveRule(number),
             }
         }
@@ -75,7 +77,7 @@ pub(super) fn change(
         _ => return None,
     };
     let node = u16::try_from(at).ok()?;
-    Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
+    Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change, line: None })
 }
 
 /// Whether the parameter is read for each packet.
