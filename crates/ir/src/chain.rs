@@ -44,6 +44,13 @@ pub struct Chain {
 }
 
 impl Chain {
+    /// Whether packets that come in at an interface have a place to go to. Other interfaces only
+    /// send.
+    #[must_use]
+    pub fn receives(&self, interface: u16) -> bool {
+        self.links.iter().any(|(source, _)| *source == Source::Interface(interface))
+    }
+
     /// Whether an engine of this chain gives packets their workers.
     #[must_use]
     pub fn steers(&self) -> bool {

@@ -5,6 +5,7 @@ use crate::layout::Layout;
 use crate::packet::Packet;
 use crate::proto;
 use crate::wire::ipv4;
+use std::net::IpAddr;
 
 /// Identifies a flow in one direction. The ports are those of `inet.sport` and `inet.dport`: of TCP
 /// and UDP, or twice the identifier of an ICMP echo. Otherwise they are 0, as in fragments behind
@@ -181,6 +182,41 @@ impl Packet {
         }
     }
 
+    /// The source and the destination address of a malformed packet whose first IP header is the
+    /// malformed one; `None` for other packets, and if the header ends before its addresses do.
+    #[must_use]
+    pub fn malformed_addresses(&self, layout: &Layout) -> Option<(IpAddr, IpAddr)> {
+        use crate::malformed::Malformed::{
+            Ip6ExtensionDepth, Ip6ExtensionLength, Ip6PayloadLength, IpHeaderLength, IpOptions,
+            IpTotalLength,
+        };
+        let is_of_ip = matches!(
+            layout.malformed_reason()?,
+            IpHeaderLength
+                | IpTotalLength
+                | IpOptions
+                | Ip6PayloadLength
+                | Ip6ExtensionLength
+                | Ip6ExtensionDepth
+        );
+        if !is_of_ip || layout.has(Header::Ip4) || layout.has(Header::Ip6) {
+            return None;
+        }
+        let header = self.data().get(layout.payload_offset()..)?;
+        match header.first()? >> 4 {
+            4 => {
+                let (addresses, _) = header.get(12..)?.as_chunks::<4>();
+                let &[src, dst, ..] = addresses else { return None };
+                Some((src.into(), dst.into()))
+            }
+            _ => {
+                let (addresses, _) = header.get(8..)?.as_chunks::<16>();
+                let &[src, dst, ..] = addresses else { return None };
+                Some((src.into(), dst.into()))
+            }
+        }
+    }
+
     /// The source and the destination, each an address and a port; `None` unless the packet is IPv4
     /// with ports. Such a packet quotes no other one.
     #[must_use]
@@ -214,7 +250,8 @@ impl Packet {
 mod tests {
     use super::FlowKey;
     use crate::build::{Shape, build_fresh};
-    use crate::{Field, Link};
+    use crate::{Field, Link, Packet};
+    use std::net::IpAddr;
 
     const KEY: FlowKey = FlowKey { version: 4, src: 9, dst: 2, proto: 6, sport: 1, dport: 7 };
 
@@ -231,6 +268,30 @@ mod tests {
         let same = FlowKey { dst: 9, ..KEY };
         assert_eq!(same.bidirectional(), same);
         assert_eq!(same.reversed().bidirectional(), same);
+    }
+
+    #[test]
+    fn malformed_ip_headers_have_addresses() {
+        let ip4 = [(Field::IpSrc, 0x0a00_0001), (Field::IpDst, 0x0800_0002)];
+        let ip6 = [(Field::Ip6Src, 1), (Field::Ip6Dst, 2)];
+        // The place of a byte of a length that is too large, behind Ethernet.
+        for (shape, fields, length, addresses) in [
+            (Shape::Udp4, ip4, 14 + 2, ["10.0.0.1", "8.0.0.2"]),
+            (Shape::Udp6, ip6, 14 + 4, ["::1", "::2"]),
+        ] {
+            let packet = build_fresh(Link::Ethernet, 0, shape, &fields, b"abc").unwrap();
+            assert_eq!(packet.malformed_addresses(&packet.parse()), None);
+            let mut bytes = packet.data().to_vec();
+            bytes[length] = 0xff;
+            let odd = Packet::new(Link::Ethernet, 0, bytes.clone());
+            let [src, dst] = addresses.map(|address| address.parse::<IpAddr>().unwrap());
+            assert_eq!(odd.malformed_addresses(&odd.parse()), Some((src, dst)));
+        }
+        let mut bytes = [0; 14];
+        bytes[12..].copy_from_slice(&[8, 0]);
+        let short = Packet::new(Link::Ethernet, 0, [&bytes[..], &[0x45; 5]].concat());
+        assert!(short.parse().malformed().is_some());
+        assert_eq!(short.malformed_addresses(&short.parse()), None);
     }
 
     #[test]

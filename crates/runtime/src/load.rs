@@ -1,5 +1,6 @@
 //! Loads: the unit in which packets go from the reader to the engine and on to the writer.
 
+use crate::stray::Strays;
 use braid_ir::engine::{Event, Outputs};
 use braid_packet::{Burst, Packet, Pool};
 
@@ -9,10 +10,8 @@ pub(crate) struct Load {
     pub(crate) burst: Burst,
     /// The number of packets that were read for this burst.
     pub(crate) read: u64,
-    /// The number of these packets that enter nowhere. They are not in the burst.
-    pub(crate) no_interface: u64,
-    /// The first of them.
-    pub(crate) stray: Option<Packet>,
+    /// The packets that enter nowhere. They are not in the burst.
+    pub(crate) strays: Strays,
     /// The bytes of the inputs that were read so far, and the bytes of all inputs.
     pub(crate) progress: (u64, u64),
     /// The packets that left by themselves, in order.
@@ -39,12 +38,12 @@ impl Load {
     /// Makes the load empty. Frames of `pool` return to it.
     pub(crate) fn reset(&mut self, pool: &mut Pool) {
         self.burst.recycle(pool);
-        if let Some(stray) = self.stray.take() {
+        if let Some(stray) = self.strays.take_first() {
             pool.put(stray.into_frame());
         }
         self.beside.clear();
         self.events.clear();
-        (self.read, self.no_interface, self.place) = (0, 0, 0);
+        (self.read, self.place) = (0, 0);
     }
 
     /// Gives each packet that leaves, in order.

@@ -5,7 +5,7 @@
 use crate::load::Load;
 use crate::merge::{Input, Merge, UNKNOWN, Unreadable};
 use crate::queue::{Receiver, Sender, queue};
-use crate::split::Splitter;
+use crate::split::{Splitter, source};
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Layout, Packet, Pool};
 use std::thread::JoinHandle;
@@ -159,13 +159,11 @@ fn fill(
             if is_unknown(packet) {
                 packet.ingress = splitter.ingress(packet, layout).unwrap_or(UNKNOWN);
             }
-            is_unknown(packet).then_some(())
+            is_unknown(packet).then(|| source(packet, layout))
         };
-        load.burst.remove(enters_nowhere, |(), packet| {
-            load.no_interface += 1;
-            match load.stray {
-                None => load.stray = Some(packet),
-                Some(_) => pool.put(packet.into_frame()),
+        load.burst.remove(enters_nowhere, |source, packet| {
+            if let Some(packet) = load.strays.note(packet, source) {
+                pool.put(packet.into_frame());
             }
         });
     }

@@ -12,11 +12,10 @@ use crate::reading::{End, LOADS, Reader};
 use crate::script::Script;
 use crate::sharded::Sharded;
 use crate::split::{NO_INTERFACE, Splitter};
-use crate::stray::lost_everything;
+use crate::stray::Strays;
 use crate::team;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_packet::Packet;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -182,8 +181,8 @@ impl<'a> Run<'a> {
             }
         };
         warnings.extend(ran?);
-        let Feed { packets, no_interface, stray, .. } = feed;
-        let counters = with_lost(counters, no_interface);
+        let Feed { packets, strays, .. } = feed;
+        let counters = with_lost(counters, strays.count);
         if is_stopped() {
             warnings.push(format!("ended by a signal after {packets} packets"));
         }
@@ -197,8 +196,8 @@ impl<'a> Run<'a> {
             )),
         }
         let lost = counters.lost.get(NO_INTERFACE).copied().unwrap_or(0);
-        if lost > 0 && lost == packets && !splitter.is_blind() {
-            warnings.push(lost_everything(chain, packets, stray.as_ref()));
+        if !splitter.is_blind() {
+            warnings.extend(strays.warning(chain, lost, packets));
         }
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
@@ -214,14 +213,12 @@ struct Feed<'a> {
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
     shown: Option<Shown<'a>>,
     packets: u64,
-    no_interface: u64,
-    /// The first packet that entered nowhere.
-    stray: Option<Packet>,
+    strays: Strays,
 }
 
 impl<'a> Feed<'a> {
     fn new(progress: Option<Box<dyn FnMut(Progress) + 'a>>, shown: Option<Shown<'a>>) -> Self {
-        Self { progress, shown, packets: 0, no_interface: 0, stray: None }
+        Self { progress, shown, packets: 0, strays: Strays::default() }
     }
 
     /// Feeds packets while `goes_on` is true. Returns the inputs' warnings.
@@ -255,10 +252,7 @@ impl<'a> Feed<'a> {
                 due = self.packets + PROGRESS_PERIOD;
             }
             self.packets += load.read;
-            self.no_interface += load.no_interface;
-            if self.stray.is_none() {
-                self.stray = load.stray.take();
-            }
+            self.strays.take(&mut load.strays);
             to.load(load);
             self.show(to);
         }
@@ -268,7 +262,7 @@ impl<'a> Feed<'a> {
     /// Shows the results so far, if the flag for it is set.
     fn show(&mut self, to: &mut dyn Loads) {
         if let Some(shown) = self.shown.as_mut().filter(|shown| shown.is_asked()) {
-            shown.show(&Summary::so_far(with_lost(to.counters(), self.no_interface)));
+            shown.show(&Summary::so_far(with_lost(to.counters(), self.strays.count)));
         }
     }
 }

@@ -9,11 +9,16 @@
 //! - Any other packet enters nowhere and is lost as [`NO_INTERFACE`].
 //!
 //! For ARP packets the protocol addresses decide. If a chain has one interface, or declares none
-//! (`in` and `out`), all packets enter the first.
+//! (`in` and `out`), all packets enter the first. If no interface has prefixes, and only one leads
+//! to a function, all packets enter there.
+//!
+//! A malformed packet whose addresses cannot be read enters by the only interface without prefixes,
+//! or else by the first one, so that the chain's policy on malformed packets decides about it.
 
 use crate::owned::Owned;
 use braid_ir::chain::{Chain, Interface};
 use braid_packet::{Field, Header, Layout, Packet};
+use std::net::IpAddr;
 
 /// The reason for which packets that enter nowhere are lost.
 pub const NO_INTERFACE: &str = "no_interface";
@@ -25,9 +30,9 @@ pub struct Splitter {
     /// The interface behind which each IPv4 address is: parts of the address space in ascending
     /// order, each with its first address.
     parts4: Vec<(u32, Option<u16>)>,
-    /// Whether all packets enter the first interface.
-    all_first: bool,
-    /// The only interface without prefixes.
+    /// The interface that all packets enter.
+    all: Option<u16>,
+    /// The only interface without prefixes. One that only sends counts if there is no other.
     rest: Option<u16>,
     owned: Owned,
 }
@@ -39,17 +44,24 @@ impl Splitter {
         let interfaces = &chain.interfaces[..];
         let open =
             |interface: &Interface| interface.behind4.is_empty() && interface.behind6.is_empty();
-        let mut without = (0..).zip(interfaces).filter(|(_, interface)| open(interface));
-        let rest = match (without.next(), without.next()) {
-            (Some((number, _)), None) => Some(number),
+        let without = (0..).zip(interfaces).filter(|(_, interface)| open(interface));
+        let without: Vec<u16> = without.map(|(number, _)| number).collect();
+        let entries: Vec<u16> =
+            without.iter().copied().filter(|number| chain.receives(*number)).collect();
+        let rest = match (&entries[..], &without[..]) {
+            ([one], _) | ([], [one]) => Some(*one),
             _ => None,
         };
         let implicit = matches!(interfaces, [first, second]
             if first.name == "in" && second.name == "out" && open(first) && open(second));
+        let all = match implicit || interfaces.len() == 1 {
+            true => Some(0),
+            false => rest.filter(|_| without.len() == interfaces.len()),
+        };
         Self {
             interfaces: interfaces.to_vec(),
             parts4: parts4(interfaces),
-            all_first: implicit || interfaces.len() == 1,
+            all,
             rest,
             owned: Owned::of(&chain.nodes),
         }
@@ -60,15 +72,15 @@ impl Splitter {
     #[must_use]
     pub fn is_blind(&self) -> bool {
         let bare = |i: &Interface| i.behind4.is_empty() && i.behind6.is_empty();
-        !self.all_first && self.interfaces.iter().all(bare)
+        self.all.is_none() && self.interfaces.iter().all(bare)
     }
 
     /// The interface by which a packet enters, by number.
     #[must_use]
     #[inline]
     pub fn ingress(&self, packet: &Packet, layout: &Layout) -> Option<u16> {
-        if self.all_first {
-            return Some(0);
+        if self.all.is_some() {
+            return self.all;
         }
         match packet.ip4_addresses(layout) {
             Some((source, destination)) => self.ingress4(source, destination),
@@ -82,6 +94,19 @@ impl Splitter {
         let get = |field| packet.get(layout, field);
         if layout.has(Header::Ip6) {
             return self.ingress6(get(Field::Ip6Src)?, get(Field::Ip6Dst)?);
+        }
+        if layout.malformed().is_some() {
+            let named = packet.malformed_addresses(layout);
+            let named = named.and_then(|(source, destination)| match (source, destination) {
+                (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                    self.ingress4(source.to_bits(), destination.to_bits())
+                }
+                (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                    self.ingress6(source.to_bits(), destination.to_bits())
+                }
+                _ => None,
+            });
+            return named.or(self.rest).or(Some(0));
         }
         let address = |field| u32::try_from(get(field)?).ok();
         self.ingress4(address(Field::ArpSpa)?, address(Field::ArpTpa)?)
@@ -102,6 +127,15 @@ impl Splitter {
         let behind = |address| first(&self.interfaces, |one| one.behind6.contains(address));
         let is_inside = || behind(destination).is_some() || self.owned.has_ip6(destination);
         behind(source).or_else(|| self.rest.filter(|_| is_inside()))
+    }
+}
+
+/// The source address that decides where a packet enters.
+pub(crate) fn source(packet: &Packet, layout: &Layout) -> Option<IpAddr> {
+    let get = |field| packet.get(layout, field);
+    match get(Field::IpSrc).or_else(|| get(Field::ArpSpa)) {
+        Some(four) => Some(IpAddr::from(u32::try_from(four).ok()?.to_be_bytes())),
+        None => Some(IpAddr::from(get(Field::Ip6Src)?.to_be_bytes())),
     }
 }
 

@@ -1,6 +1,7 @@
-//! Says why no packet of a run entered, and what its interfaces lack.
+//! Packets that enter nowhere: where they come from, and what the interfaces lack.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use braid_ir::chain::{Chain, Interface};
 use braid_ir::value::IntervalSet;
@@ -8,20 +9,123 @@ use braid_packet::Packet;
 
 use crate::split::NO_INTERFACE;
 
-/// The most parts of an interface's addresses that are shown.
+/// The most parts of an interface's addresses that are shown, and the most sources.
 const SHOWN: usize = 3;
 
-/// The warning if all packets of a run were lost. `first` is the first of them, if it is known.
-pub(crate) fn lost_everything(chain: &Chain, packets: u64, first: Option<&Packet>) -> String {
-    let first = first.map_or_else(String::new, |packet| format!("; the first is {packet}"));
-    let behind: Vec<String> = chain.interfaces.iter().map(behind).collect();
-    format!(
-        "no packet entered: all {packets} were lost as {NO_INTERFACE}, because neither their \
-         source nor their destination address belongs to an interface of chain `{}`{first}; {}; add \
-         the addresses to a `behind`, or name the interface with --in NAME=FILE",
-        chain.name,
-        behind.join(", ")
-    )
+/// The most sources that are counted.
+const MOST_SOURCES: usize = 1024;
+
+/// A run warns if it loses one of this many packets.
+const ONE_OF: u64 = 10;
+
+/// The packets that enter nowhere.
+#[derive(Default)]
+pub(crate) struct Strays {
+    /// Their number.
+    pub(crate) count: u64,
+    /// The first of them.
+    first: Option<Packet>,
+    /// By source network, an IPv4 /24 or IPv6 /64: the number of packets.
+    sources: BTreeMap<IpAddr, u64>,
+    /// The number of packets without addresses.
+    without: u64,
+}
+
+impl Strays {
+    /// Counts a packet. Gives it back unless it is the first.
+    pub(crate) fn note(&mut self, packet: Packet, source: Option<IpAddr>) -> Option<Packet> {
+        self.count += 1;
+        match source {
+            None => self.without += 1,
+            Some(source) => self.note_source(network(source), 1),
+        }
+        match self.first {
+            Some(_) => Some(packet),
+            None => {
+                self.first = Some(packet);
+                None
+            }
+        }
+    }
+
+    fn note_source(&mut self, network: IpAddr, count: u64) {
+        if self.sources.len() < MOST_SOURCES || self.sources.contains_key(&network) {
+            *self.sources.entry(network).or_default() += count;
+        }
+    }
+
+    /// Takes over what others have counted. These may still have a packet then.
+    pub(crate) fn take(&mut self, other: &mut Self) {
+        self.count += std::mem::take(&mut other.count);
+        self.without += std::mem::take(&mut other.without);
+        for (network, count) in std::mem::take(&mut other.sources) {
+            self.note_source(network, count);
+        }
+        if self.first.is_none() {
+            self.first = other.first.take();
+        }
+    }
+
+    /// The first packet, to be reused.
+    pub(crate) fn take_first(&mut self) -> Option<Packet> {
+        self.first.take()
+    }
+
+    /// The warning of a run that has lost this many of its packets, if they are many.
+    pub(crate) fn warning(&self, chain: &Chain, lost: u64, packets: u64) -> Option<String> {
+        if lost == 0 || lost.saturating_mul(ONE_OF) < packets {
+            return None;
+        }
+        let lost = match lost == packets {
+            true => format!("no packet entered: all {packets}"),
+            false => format!("{lost} of {packets} packets did not enter: they"),
+        };
+        let first =
+            self.first.as_ref().map_or_else(String::new, |one| format!("; the first is {one}"));
+        let behind: Vec<String> = (0..)
+            .zip(&chain.interfaces)
+            .map(|(number, interface)| match chain.receives(number) {
+                true => behind(interface),
+                false => format!("`{}` only sends", interface.name),
+            })
+            .collect();
+        Some(format!(
+            "{lost} were lost as {NO_INTERFACE}, because neither their source nor their destination \
+             address belongs to an interface of chain `{}`{}{first}; {}; add the addresses to a \
+             `behind`, or name the interface with --in NAME=FILE",
+            chain.name,
+            self.origins(),
+            behind.join(", ")
+        ))
+    }
+
+    /// The sources of most packets, as the warning names them.
+    fn origins(&self) -> String {
+        let mut sources: Vec<(&IpAddr, &u64)> = self.sources.iter().collect();
+        sources.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let show = |(network, count): &(&IpAddr, &u64)| match network {
+            IpAddr::V4(four) => format!("{four}/24 ({count})"),
+            IpAddr::V6(six) => format!("{six}/64 ({count})"),
+        };
+        let shown: Vec<String> = sources.iter().take(SHOWN).map(show).collect();
+        let from = match (shown.is_empty(), sources.len() > SHOWN) {
+            (true, _) => String::new(),
+            (false, true) => format!("; most come from {}", shown.join(", ")),
+            (false, false) => format!("; they come from {}", shown.join(", ")),
+        };
+        match self.without {
+            0 => from,
+            count => format!("{from}; without IP or ARP addresses: {count}"),
+        }
+    }
+}
+
+/// The network of an address: its first 24 bits, or 64 bits for IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(four) => Ipv4Addr::from_bits(four.to_bits() & !0xff).into(),
+        IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX)).into(),
+    }
 }
 
 /// `` `lan` is behind 10.0.0.0/8 ``

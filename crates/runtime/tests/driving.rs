@@ -3,7 +3,7 @@
 mod support;
 
 use braid_io::{CaptureReader, MemorySink, PacketSink, PacketSource, ReadError, WriteError};
-use braid_ir::chain::{Change, Control};
+use braid_ir::chain::{Chain, Change, Control, Source};
 use braid_ir::engine::{Engine, Event, EventValue, Outputs};
 use braid_ir::model::{Kind, ParamId};
 use braid_ir::snapshot::{ImportError, Snapshot};
@@ -54,6 +54,50 @@ fn all_packets_enter_the_only_or_the_implied_first_interface() {
 }
 
 #[test]
+fn interfaces_that_only_send_are_no_places_to_enter() {
+    let enters = |interfaces: &[(&str, &[u8])], receive: &[u16], from: &str, to: &str| {
+        let mut chain = chain(interfaces);
+        chain.links.retain(|(source, _)| match source {
+            Source::Interface(at) => receive.contains(at),
+            Source::Port(..) => true,
+        });
+        let packet = udp(0, (from, 1), (to, 2));
+        Splitter::new(&chain).ingress(&packet, &packet.parse())
+    };
+    // `log` has no prefixes either, but nothing comes from there.
+    let three: &[(&str, &[u8])] = &[("lan", &[10]), ("log", &[]), ("wan", &[])];
+    assert_eq!(enters(three, &[0, 2], "8.8.8.8", "10.0.0.1"), Some(2));
+    assert_eq!(enters(three, &[0, 1, 2], "8.8.8.8", "10.0.0.1"), None);
+    let two: &[(&str, &[u8])] = &[("lan", &[10]), ("wan", &[])];
+    assert_eq!(enters(two, &[0], "8.8.8.8", "10.0.0.1"), Some(1), "it is lost as unlinked");
+    // Without prefixes, there is only one place to enter.
+    let two: &[(&str, &[u8])] = &[("from", &[]), ("to", &[])];
+    assert_eq!(enters(two, &[0], "8.8.8.8", "9.9.9.9"), Some(0));
+}
+
+#[test]
+fn malformed_packets_enter_where_they_can() {
+    let odd = |from: &str, to: &str| {
+        let mut bytes = udp(0, (from, 1), (to, 1)).data().to_vec();
+        bytes[16] = 0xff;
+        Packet::new(Link::Ethernet, 0, bytes)
+    };
+    let runt = || Packet::new(Link::Ethernet, 0, vec![1; 9]);
+    let ingress = |chain: &Chain, packet: Packet| {
+        assert!(packet.parse().malformed().is_some());
+        Splitter::new(chain).ingress(&packet, &packet.parse())
+    };
+    let one = lan_wan();
+    assert_eq!(ingress(&one, odd("10.0.0.1", "8.8.8.8")), Some(0));
+    assert_eq!(ingress(&one, odd("8.8.8.8", "10.0.0.1")), Some(1));
+    assert_eq!(ingress(&one, odd("8.8.8.8", "9.9.9.9")), Some(1));
+    assert_eq!(ingress(&one, runt()), Some(1));
+    let all = chain(&[("a", &[10]), ("b", &[11])]);
+    assert_eq!(ingress(&all, odd("11.0.0.1", "8.8.8.8")), Some(1));
+    assert_eq!(ingress(&all, runt()), Some(0));
+}
+
+#[test]
 fn arp_enters_by_its_protocol_addresses() {
     let arp = |spa: &str, tpa: &str| {
         let fields = [(Field::ArpSpa, addr(spa)), (Field::ArpTpa, addr(tpa))];
@@ -74,11 +118,11 @@ fn packets_that_enter_nowhere_are_counted() {
     let mut engine = Fake::new(through);
     let stray = udp(0, ("8.8.8.8", 1), ("9.9.9.9", 1));
     let inside = udp(0, ("10.0.0.1", 1), ("9.9.9.9", 1));
-    let input = sources(vec![stray.clone(), inside, stray]);
-    let summary = Run::new(&chain, &mut engine).input(input).run().unwrap();
-    assert_eq!(summary.counters.packets_in, 3);
+    let packets = [vec![stray.clone()], vec![inside; 28], vec![stray]].concat();
+    let summary = Run::new(&chain, &mut engine).input(sources(packets)).run().unwrap();
+    assert_eq!(summary.counters.packets_in, 30);
     assert_eq!(summary.counters.lost["no_interface"], 2);
-    assert_eq!(summary.counters.out[&1], 1);
+    assert_eq!(summary.counters.out[&1], 28);
     assert!(summary.counters.balanced());
     assert_eq!(summary.warnings, Vec::<String>::new());
 }
@@ -94,6 +138,27 @@ fn run_that_loses_every_packet_says_so() {
     let [warning] = &summary.warnings[..] else { panic!("{:?}", summary.warnings) };
     assert!(warning.starts_with("no packet entered: all 2 were lost as no_interface"), "{warning}");
     assert!(warning.contains("chain `test`") && warning.contains("--in NAME=FILE"), "{warning}");
+}
+
+#[test]
+fn run_that_loses_a_tenth_of_its_packets_says_where_they_come_from() {
+    let mut chain = chain(&[("lan", &[10]), ("wan", &[]), ("log", &[])]);
+    chain.links.truncate(2);
+    let mut engine = Fake::new(through);
+    let from = |source| udp(0, (source, 1), ("9.9.9.9", 1));
+    let mut packets = vec![from("10.0.0.1"); 27];
+    packets.extend([from("8.8.8.8"), from("7.1.1.1"), from("7.1.1.2")]);
+    packets.push(Packet::new(Link::Ethernet, 0, vec![0; 60]));
+    let summary = Run::new(&chain, &mut engine).input(sources(packets)).run().unwrap();
+    let [warning] = &summary.warnings[..] else { panic!("{:?}", summary.warnings) };
+    for part in [
+        "4 of 31 packets did not enter: they were lost as no_interface, because",
+        "; they come from 7.1.1.0/24 (2), 8.8.8.0/24 (1); without IP or ARP addresses: 1; the \
+         first is 8.8.8.8",
+        "`lan` is behind 10.0.0.0/8, `wan` has no `behind`, `log` only sends",
+    ] {
+        assert!(warning.contains(part), "no {part:?} in {warning}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use braid_io::MemorySource;
-use braid_ir::chain::{Chain, Control, Interface, Malformed, Node};
+use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::steering::Steering;
@@ -119,11 +119,12 @@ pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
             ..Interface::default()
         }
     };
+    let numbers = 0..u16::try_from(interfaces.len()).unwrap();
     Chain {
         name: "test".into(),
         interfaces: interfaces.iter().map(interface).collect(),
         nodes: Vec::<Node>::new(),
-        links: Vec::new(),
+        links: numbers.map(|at| (Source::Interface(at), Sink::Interface(at))).collect(),
         priorities: Vec::new(),
         policy: Vec::new(),
         malformed: Malformed::Drop,
