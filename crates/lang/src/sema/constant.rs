@@ -308,6 +308,10 @@ impl<'a> Eval<'a> {
                 Some(())
             }
             _ => {
+                if let Some(wrong) = difference(expr) {
+                    self.report(wrong);
+                    return None;
+                }
                 let value = self.number(expr, ty)?;
                 into.push((value, value));
                 Some(())
@@ -328,6 +332,25 @@ impl<'a> Eval<'a> {
         self.report(wrong.help_if(say::versions(ty, family)));
         None
     }
+}
+
+/// The error of a member of a set that is a difference of two written numbers or addresses: its
+/// author means a range.
+pub fn difference(expr: &Expr) -> Option<Diagnostic> {
+    let ExprKind::Binary(BinOp::Sub, a, b) = &expr.kind else { return None };
+    let is_literal = |side: &Expr| {
+        use ExprKind::{Int, Ip4, Ip6, Mac, Quantity};
+        matches!(side.kind, Int(_) | Quantity(..) | Ip4(_) | Ip6(_) | Mac(_))
+    };
+    if !is_literal(a) || !is_literal(b) {
+        return None;
+    }
+    let message = "a difference of two literals is one number, not a range";
+    let code = codes::DIFFERENCE_AS_RANGE;
+    let wrong = Diagnostic::new(code, message, expr.span, "a range has two dots");
+    Some(wrong.help(
+        "write a range with its smaller end first, such as `1978..2000` or `10.0.0.1..10.0.0.9`",
+    ))
 }
 
 /// Whether an expression is a union, an intersection or a difference of sets: `a | b`, `a & b` or

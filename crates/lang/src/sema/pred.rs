@@ -198,11 +198,11 @@ fn comparison(lower: &mut Lower<'_>, op: BinOp, a: &Expr, b: &Expr, span: Span) 
 fn sides(lower: &mut Lower<'_>, a: &Expr, b: &Expr) -> (Option<Value>, Option<Value>) {
     if let ExprKind::Str(words) = &a.kind {
         let y = lower.value(b, None);
-        return (text_beside(lower, words, a, y.as_ref()), y);
+        return (text_beside(lower, (words, a), b, y.as_ref()), y);
     }
     let x = lower.value(a, None);
     let y = match &b.kind {
-        ExprKind::Str(words) => text_beside(lower, words, b, x.as_ref()),
+        ExprKind::Str(words) => text_beside(lower, (words, b), a, x.as_ref()),
         _ => lower.value(b, None),
     };
     (x, y)
@@ -211,10 +211,20 @@ fn sides(lower: &mut Lower<'_>, a: &Expr, b: &Expr) -> (Option<Value>, Option<Va
 /// The value of a text that is compared with another value.
 fn text_beside(
     lower: &mut Lower<'_>,
-    words: &str,
-    expr: &Expr,
+    (words, expr): (&str, &Expr),
+    beside: &Expr,
     other: Option<&Value>,
 ) -> Option<Value> {
+    if let Some(field) = known_field(beside) {
+        let message = format!("`{field}` is a number, not a text");
+        let wrong = Diagnostic::new(codes::TYPE_MISMATCH, message, expr.span, "a text");
+        return lower.fail(wrong.help(match field.ends_with("tcp.flags") {
+            true => {
+                format!("`{field} & SYN != 0` tests a flag, `{field} == SYN | ACK` all of them")
+            }
+            false => "write the number without quotes".to_owned(),
+        }));
+    }
     if let Some(Value::Record(parts)) = other
         && let [(_, _, types::LENGTH), words @ ..] = parts.as_slice()
     {
@@ -237,6 +247,15 @@ fn text_beside(
         1..=16 => format!("a `u{}` has as many bytes", 8 * bytes),
         _ => "write `\"…\" at payload` to test for a long text".to_owned(),
     }))
+}
+
+/// The name of a field of a header that Braid knows, also inside of tunnels and quotes.
+fn known_field(expr: &Expr) -> Option<String> {
+    let ExprKind::Path(path) = &expr.kind else { return None };
+    let name = crate::ast::joined(path);
+    let mut own = path.parts.iter().rev().map(|part| part.text.as_str());
+    let (field, header) = (own.next()?, own.next()?);
+    Field::by_name(&format!("{header}.{field}")).map(|_| name)
 }
 
 /// Compares records of one type, such as strings.
@@ -514,6 +533,9 @@ fn set_parts(
             lower.eval().intervals(set, ty, constants)
         }
         _ => {
+            if let Some(wrong) = constant::difference(set) {
+                return lower.fail(wrong);
+            }
             match lower.value(set, Some(ty))? {
                 Value::Const(constant) => {
                     let word = say::fit(constant, ty, set.span, lower.diags)?;

@@ -390,4 +390,11 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 chain c { path f(bad: { regex(\"[.]php$\") }); }",
     right: "stream nf f(bad: patterns) { on data { if stream.data matches bad { reset; } } }
 chain c { path f(bad: { regex(\"[.]php[ ?]\") }); }";
+
+    DIFFERENCE_AS_RANGE = 329, Error, "a difference where a range belongs",
+    "A range of numbers or addresses is written with two dots: `1978..2000`. `2000-1978` is the number 22. If you mean a difference, give it a name with `const`.",
+    wrong: "nf f() { match { tcp.dport in 2000-1978 => drop; else => output; } }
+chain c { path f(); }",
+    right: "nf f() { match { tcp.dport in 1978..2000 => drop; else => output; } }
+chain c { path f(); }";
 }
