@@ -139,16 +139,23 @@ fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
         ("capture", rest) => return capture(None, rest),
         _ => {}
     }
-    if let Some(interface) = first.strip_suffix(':') {
-        let file = rest.strip_prefix("capture ");
-        let expected = || format!("expected `{interface}: capture FILE`, found `{rest}`");
-        return capture(Some(interface.to_owned()), file.ok_or_else(expected)?);
+    if let (Some(interface), ("capture", file)) = (first.strip_suffix(':'), split(rest)) {
+        return match file {
+            "" => Err(format!("expected `{interface}: capture FILE`, found `{rest}`")),
+            _ => capture(Some(interface.to_owned()), file),
+        };
     }
     let time_ns = match first.strip_prefix('+') {
         Some(later) => parse_time(later).and_then(|ns| now.checked_add(ns)),
         None => parse_time(first),
     };
     let Some(time_ns) = time_ns else {
+        if let Some(interface) = first.strip_suffix(':') {
+            return Err(format!(
+                "a packet has a time in front of its interface: write `0s {interface}: {rest}`, or \
+                 `+1ms {interface}: …` for 1 ms after the step before"
+            ));
+        }
         return Err(format!("expected a time such as 0s, 1.5s or +20ms, found `{first}`"));
     };
     *now = time_ns;
@@ -216,6 +223,7 @@ mod tests {
             ("# a\n\nsoon advance\n", 3, "expected a time"),
             ("0s lan: upd 1.1.1.1:1 > 2.2.2.2:2\n", 1, "no layer"),
             ("lan: capture\n", 1, "capture FILE"),
+            ("lan: udp 1.1.1.1:1 > 2.2.2.2:2\n", 1, "write `0s lan: udp 1.1.1.1:1 > 2.2.2.2:2`"),
             ("lan: capture a.pcap followed\n", 1, "capture FILE"),
             ("capture a.pcap loudly\n", 1, "capture FILE"),
             ("# only\n", 1, "no step"),

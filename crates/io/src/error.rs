@@ -22,6 +22,12 @@ pub enum ReadError {
     /// The file is empty.
     #[error("the file is empty; expected a pcap or pcapng capture")]
     Empty,
+    /// The file ends within its header.
+    #[error(
+        "the file is cut off within its header, so no packet can be read; expected a whole pcap \
+         or pcapng capture"
+    )]
+    CutHeader,
     /// No capture format begins with these bytes.
     #[error(
         "not a capture: expected pcap or pcapng (plain, gzip or zstd), found a file that starts \

@@ -109,7 +109,8 @@ fn requests_are_answered_and_stop_ends_the_run() {
         assert_eq!(text["text"], "test: 0 packets");
         let state = client.ask(r#"{"do":"state"}"#);
         assert_eq!((&state["entries"], &state["next"]), (&Value::Array(vec![]), &Value::Null));
-        assert!(error(&client.ask(r#"{"do":"state","function":"x"}"#)).contains("no function `x`"));
+        let unknown = client.ask(r#"{"do":"state","function":"x"}"#);
+        assert_eq!(error(&unknown), "there is no function `x`; chain `test` has none");
         assert_eq!(client.ask(r#"{"do":"change","change":"nothing"}"#)["ok"], true);
         assert!(error(&client.ask(r#"{"do":"change","change":"a"}"#)).contains("is no change"));
         let reload = client.ask(r#"{"do":"reload"}"#);

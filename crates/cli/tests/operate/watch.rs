@@ -182,7 +182,7 @@ fn pages_of_a_listing_show_the_state_of_one_time() {
     assert_eq!((hosts(&rest).len(), &rest["next"]), (1, &Value::Null), "{rest}");
     assert_ne!(hosts(&first), hosts(&rest));
     assert_eq!(hosts(&site.json("state")).len(), 3);
-    site.ask("state x").code(3).warns("no function `x`");
+    site.ask("state x").code(3).warns("no function `x`; those of chain `");
 }
 
 #[test]

@@ -86,11 +86,10 @@ impl CaptureReader {
         } else {
             recognise(magic, known, &mut bytes)?
         };
-        let mut reader = Self { bytes, format, packets: 0, record: 0, warning: None };
-        if matches!(reader.format, Format::Done) {
-            reader.warn();
+        if matches!(format, Format::Done) {
+            return Err(ReadError::CutHeader);
         }
-        Ok(reader)
+        Ok(Self { bytes, format, packets: 0, record: 0, warning: None })
     }
 
     /// Whether time stamps may be finer than microseconds. An output should then have nanoseconds
@@ -121,16 +120,16 @@ impl CaptureReader {
             Ok(None) => {
                 self.format = Format::Done;
                 if self.bytes.offset() > self.record || self.bytes.cut() {
-                    self.warn();
+                    // The first record of pcapng is its header.
+                    if self.record == 0 {
+                        return Err(ReadError::CutHeader);
+                    }
+                    self.warning = Some(Warning { packets: self.packets, offset: self.record });
                 }
             }
             Err(_) => self.format = Format::Done,
         }
         next
-    }
-
-    fn warn(&mut self) {
-        self.warning = Some(Warning { packets: self.packets, offset: self.record });
     }
 }
 

@@ -1,7 +1,10 @@
 //! Evaluates the arguments of an instance: one value for each parameter of its model.
 
-use braid_ir::model::{Model, ParamId, Setting};
-use braid_ir::value::ParamValue;
+use std::collections::BTreeSet;
+
+use braid_externs::Backend as _;
+use braid_ir::model::{Model, ParamId, ParamTy, Setting};
+use braid_ir::value::{Backend, ParamValue};
 
 use super::draft::Scope;
 use crate::ast::{Arg, Ident, Span};
@@ -144,6 +147,9 @@ pub(crate) fn unfit(
         let wrong = Diagnostic::new(codes::ZERO_SETTING, why, span, "too small");
         return Some(wrong.help("give it a larger value"));
     }
+    if let ParamValue::Backends(all) = value {
+        return same_name(model, name, all, span);
+    }
     let ParamValue::Patterns(set) = value else { return None };
     let is_it = |param: &ParamId| model.params.get(param.index()).is_some_and(|p| p.name == name);
     if !model.scanned().iter().any(is_it) {
@@ -156,6 +162,19 @@ pub(crate) fn unfit(
     let message = format!("`{name}` cannot be searched in streams{pattern}");
     let wrong = Diagnostic::new(codes::STREAM_PATTERN, message, span, "needs later bytes");
     Some(wrong.note(first.to_string()))
+}
+
+/// The error of backends with one name: control lines could change only one of them.
+fn same_name(model: &Model, param: &str, all: &[Backend], span: Span) -> Option<Diagnostic> {
+    let mut names = BTreeSet::new();
+    let twice = all.iter().find(|one| !one.is_removed() && !names.insert(one.name()))?;
+    let decl = model.params.iter().find(|decl| decl.name == param)?;
+    let ParamTy::Backends(columns) = &decl.ty else { return None };
+    let shown = columns.first()?.1.kind.show(twice.name());
+    let message = format!("`{param}` has two backends `{shown}`");
+    let wrong = Diagnostic::new(codes::DUPLICATE_BACKEND, message, span, "named twice");
+    let note = "a backend is named by the value in its first column, in control lines, too";
+    Some(wrong.note(note).help("remove one of them"))
 }
 
 /// Why a value cannot be that of a parameter, if it is too small for the setting that the parameter

@@ -19,6 +19,7 @@ use braid_ir::model::Model;
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
 use std::any::TypeId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -288,7 +289,7 @@ impl Controller<'_> {
             None => None,
             Some(name) => match (0..).zip(&self.chain.nodes).find(|(_, node)| node.name == *name) {
                 Some((number, _)) => Some(number),
-                None => return Ok(json!({ "error": format!("there is no function `{name}`") })),
+                None => return Ok(json!({ "error": self.no_function(name) })),
             },
         };
         if let Some(table) = &wanted.table {
@@ -299,7 +300,17 @@ impl Controller<'_> {
                 model.native.is_some() || model.state.iter().any(|decl| decl.name == *table)
             };
             if !wanted.any(|(_, node)| may_have(&node.model)) {
-                return Ok(json!({ "error": format!("there is no table `{table}`") }));
+                let tables = (0..).zip(&self.chain.nodes);
+                let tables = tables.filter(|(at, _)| function.is_none_or(|one| one == *at));
+                let tables: BTreeSet<&str> = tables
+                    .flat_map(|(_, node)| &node.model.state)
+                    .map(|decl| decl.name.as_str())
+                    .collect();
+                let known = match tables.is_empty() {
+                    true => "there are none".to_owned(),
+                    false => format!("the tables are {}", Vec::from_iter(tables).join(", ")),
+                };
+                return Ok(json!({ "error": format!("there is no table `{table}`; {known}") }));
             }
         }
         let listing = match self.listing.take().filter(|one| one.goes_on(function, wanted.from)) {
@@ -310,6 +321,17 @@ impl Controller<'_> {
         let has_more = page.get("next").is_some_and(|next| !next.is_null());
         self.listing = has_more.then(|| listing.used());
         Ok(page)
+    }
+
+    /// The answer about a function that the chain does not have.
+    fn no_function(&self, name: &str) -> String {
+        let names: Vec<&str> = self.chain.nodes.iter().map(|node| node.name.as_str()).collect();
+        let chain = &self.chain.name;
+        let known = match names.is_empty() {
+            true => format!("chain `{chain}` has none"),
+            false => format!("those of chain `{chain}` are {}", names.join(", ")),
+        };
+        format!("there is no function `{name}`; {known}")
     }
 
     /// The state entries of all workers: of all functions, or of one.
