@@ -129,10 +129,24 @@ fn a_chain_that_is_one_stage_has_nothing_to_simulate() {
         "nf one() { match { else => output; } }
 chain c { interface lan; interface wan; path lan <-> one() <-> wan; }",
     );
+    folder.braid(&["sim", "one.braid"]).code(3).warns(
+        "one.braid: the chain has no stages to simulate: it has fewer than two functions; \
+             `braid graph one.braid` shows which functions depend on each other",
+    );
+}
+
+#[test]
+fn a_chain_that_cannot_be_measured_needs_named_costs() {
+    let folder = folder();
+    folder.write(
+        "two.braid",
+        "chain c { interface lan; interface wan; workers 2; path lan <-> monitor() <-> wan; }",
+    );
     folder
-        .braid(&["sim", "one.braid"])
+        .braid(&["sim", "two.braid"])
         .code(3)
-        .warns("one.braid: the chain has no stages to simulate: it has fewer than two functions");
+        .warns("cannot be measured: its 2 workers already use several cores")
+        .warns("name the cost of each function with --cost FUNCTION=NS");
 }
 
 #[test]

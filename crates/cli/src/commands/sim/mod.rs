@@ -60,10 +60,18 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let most = usize::from(args.cores);
     let named = costs::by_function(&chain, &args.costs)?;
     let is_measured = named.iter().any(Option::is_none);
-    let why = is_measured.then(|| unmeasurable(&chain)).flatten();
-    if let Some(why) = why.or_else(|| undivided(&chain, most.max(2))) {
-        let file = args.file.display();
-        return Err(Failure::input(format!("{file}: the chain has no stages to simulate: {why}")));
+    let file = args.file.display();
+    if let Some(why) = is_measured.then(|| unmeasurable(&chain)).flatten() {
+        return Err(Failure::input(format!(
+            "{file}: the costs of the chain's functions cannot be measured: {why}; name the cost \
+             of each function with --cost FUNCTION=NS"
+        )));
+    }
+    if let Some(why) = undivided(&chain, most.max(2)) {
+        return Err(Failure::input(format!(
+            "{file}: the chain has no stages to simulate: {why}; `braid graph {file}` shows which \
+             functions depend on each other"
+        )));
     }
     let plans = plans(&chain, most);
     let bytes = f64::from(args.bytes);
