@@ -11,6 +11,7 @@ from pathlib import Path
 import balancers
 import chains
 import memory
+import proxies
 import report
 from bed import SIZES, Bed, facts
 from measure import Case, Wire
@@ -101,6 +102,13 @@ def measure_others(given, results):
                 "{request_us} us, {mbit_per_s} Mbit/s".format(**results["balancers"][-1]))
         except Absent as why:
             absent(results, f"{name} as a load balancer", str(why))
+    for name in proxies.PROXIES:
+        try:
+            results["proxies"].append(proxies.measure(name, given.braid, seconds))
+            say("{proxy}: {requests_per_s} requests/s of {request_us} us, {connections_per_s} "
+                "connections/s".format(**results["proxies"][-1]))
+        except Absent as why:
+            absent(results, f"{name} as a proxy", str(why))
     try:
         results["testpmd_null"] = testpmd_null(2)
     except Absent as why:
@@ -120,7 +128,7 @@ def main():
     given = options()
     settings = {key: getattr(given, key) for key in ("seconds", "steps", "loss", "flows", "smoke")}
     results = {"machine": facts(given.braid), "settings": settings, "cases": [], "balancers": [],
-               "absent": [], "memory": {}, "testpmd_null": None}
+               "proxies": [], "absent": [], "memory": {}, "testpmd_null": None}
     measure_packets(given, results)
     measure_others(given, results)
     results["promises"] = report.promises(results)

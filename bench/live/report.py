@@ -35,6 +35,12 @@ def check(results, given):
     for name in ("haproxy", "nftables", "braid_af_packet", "braid_xdp", "haproxy_l7",
                  "braid_l7_af_packet", "braid_l7_xdp"):
         assert name in balanced or f"{name} as a load balancer" in missing, f"{name} is not named"
+    proxied = {found["proxy"] for found in results["proxies"]}
+    for name in ("nginx_gzip", "haproxy_gzip", "braid_gzip_af_packet", "braid_gzip_xdp",
+                 "nginx_kept", "braid_kept_af_packet", "braid_kept_xdp"):
+        assert name in proxied or f"{name} as a proxy" in missing, f"{name} is not named"
+    for found in results["proxies"]:
+        assert found["connections_per_s"] > 0 and found["requests_per_s"] > 0, found
     for found in results["balancers"]:
         assert found["connections_per_s"] > 0 and found["mbit_per_s"] > 0, found
         assert found["requests_per_s"] > 0, found
@@ -142,6 +148,12 @@ def markdown(results):
           found["requests_per_s"], found["request_us"], found["request_p99_us"],
           found["core_us_per_request"], found["mbit_per_s"],
           " ".join(found["errors"]) or "none"] for found in results["balancers"]])]
+    parts += ["## Proxies", table(
+        ["proxy", "requests/s", "median us", "99 % us", "us of its core", "connections/s",
+         "median us", "errors"],
+        [[found["proxy"], found["requests_per_s"], found["request_us"], found["request_p99_us"],
+          found["core_us_per_request"], found["connections_per_s"], found["connection_us"],
+          " ".join(found["errors"]) or "none"] for found in results["proxies"]])]
     if results["testpmd_null"]:
         parts.append(f"DPDK's testpmd moves {results['testpmd_null']['pps'] / 1e6:.1f} million "
                      "packets/s between devices that exist only in memory.")

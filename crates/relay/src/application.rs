@@ -30,17 +30,20 @@ pub struct Queues {
 }
 
 impl Queues {
+    /// Whether as much waits for a side as should.
+    pub fn is_full(&self, side: Side) -> bool {
+        match side {
+            Side::Client => self.to_client.is_full(),
+            Side::Server => self.to_server.is_full(),
+        }
+    }
+
     /// The bytes for a side.
     pub fn to(&mut self, side: Side) -> &mut Queue {
         match side {
             Side::Client => &mut self.to_client,
             Side::Server => &mut self.to_server,
         }
-    }
-
-    /// Whether an application should get no bytes now.
-    pub fn is_full(&self) -> bool {
-        self.to_client.is_full() || self.to_server.is_full()
     }
 }
 
@@ -84,6 +87,12 @@ pub trait Application: Sized + Send + 'static {
         at: At,
         shared: &mut Self::Shared,
     ) -> usize;
+
+    /// Whether it should get no bytes of a side now. A direction does not wait for the other one:
+    /// who sends much may read nothing meanwhile.
+    fn waits(&self, from: Side, to: &Queues) -> bool {
+        to.is_full(from.other())
+    }
 
     /// A side sends no more bytes.
     fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Self::Shared);

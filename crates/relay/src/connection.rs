@@ -58,11 +58,13 @@ impl<A: Application> Connection<A> {
         let Opening { settings, isns: [to_client, to_server], client_is_left, now } = opening;
         let mut client = Endpoint::accept(&settings, &frame.segment, to_client, now);
         client.defer();
+        let mut link = Vec::new();
+        wire::turn(frame.link, &mut link);
         let server = Endpoint::connect(&settings, to_server, now);
         Self {
             ends: frame.ends,
             client_is_left,
-            client: Peer::new(client, wire::turned(frame.link)),
+            client: Peer::new(client, link),
             server: Peer::new(server, frame.link.to_vec()),
             has_server: !A::is_lazy(shared),
             queues: Queues::default(),
@@ -90,7 +92,7 @@ impl<A: Application> Connection<A> {
     pub fn segment(&mut self, frame: &Frame<'_>, now: u64) {
         let Some(from) = self.sender(frame.ends) else { return };
         let peer = self.peer(from);
-        peer.link = wire::turned(frame.link);
+        wire::turn(frame.link, &mut peer.link);
         peer.endpoint.segment(&frame.segment, now);
     }
 
@@ -126,7 +128,7 @@ impl<A: Application> Connection<A> {
     fn carry_from(&mut self, side: Side, now: u64, shared: &mut A::Shared) -> bool {
         let Self { ends, client, server, has_server, queues, application, .. } = self;
         let peer = if side == Side::Client { client } else { server };
-        if queues.is_full() {
+        if application.waits(side, queues) {
             return false;
         }
         let (bytes, _) = peer.endpoint.readable();

@@ -153,13 +153,20 @@ impl Application for Http {
     ) -> usize {
         let mut rest = bytes;
         while !self.has_ended && self.part(from, &mut rest, to, at, shared) {
-            // A few bytes of a client may ask for many that are kept.
-            if from == Side::Client && to.is_full() && !rest.is_empty() {
+            if self.waits(from, to) && !rest.is_empty() {
                 return bytes.len() - rest.len();
             }
         }
         self.give_up(to);
         bytes.len()
+    }
+
+    /// A few bytes of a client may ask for many that are kept. So the next request waits until the
+    /// client reads.
+    fn waits(&self, from: Side, to: &Queues) -> bool {
+        let is_between = !self.messages.is_in_body(true) && !self.messages.is_over(true);
+        let asks = from == Side::Client && is_between && to.is_full(Side::Client);
+        to.is_full(from.other()) || asks
     }
 
     fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Shared) {

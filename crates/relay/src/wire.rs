@@ -121,13 +121,13 @@ fn ipv6(packet: &[u8]) -> Option<([IpAddr; 2], &[u8])> {
     Some(([from, to].map(|octets| IpAddr::V6(Ipv6Addr::from(*octets))), tcp))
 }
 
-/// A link header for frames in the other direction: the addresses are exchanged.
-pub fn turned(link: &[u8]) -> Vec<u8> {
-    let mut turned = link.to_vec();
+/// Makes the link header of frames in the other direction: the addresses are exchanged.
+pub fn turn(link: &[u8], turned: &mut Vec<u8>) {
+    turned.clear();
+    turned.extend(link);
     if let Some(addresses) = turned.first_chunk_mut::<12>() {
         addresses.rotate_left(6);
     }
-    turned
 }
 
 /// Writes the frame of a segment behind a link header. `number` is the identification of IPv4.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use braid_externs::Backend as _;
-use braid_ir::model::{Model, ParamId, ParamTy, Setting};
-use braid_ir::value::{Backend, ParamValue};
+use braid_ir::model::{Model, ParamDecl, ParamId, ParamTy, Setting};
+use braid_ir::value::ParamValue;
 
 use super::draft::Scope;
 use crate::ast::{Arg, Ident, Span};
@@ -33,7 +33,12 @@ pub(super) fn values(
                 let span = arg.value.span;
                 match value.as_ref().and_then(|value| unfit(model, &param.name, value, span)) {
                     Some(wrong) => diags.push(wrong),
-                    None => values.extend(value),
+                    None => {
+                        let warning =
+                            value.as_ref().and_then(|value| same_name(param, value, span));
+                        warning.into_iter().for_each(|warning| diags.push(warning));
+                        values.extend(value);
+                    }
                 }
             }
             (None, Some(default)) => match unfit(model, &param.name, default, function.span) {
@@ -147,9 +152,6 @@ pub(crate) fn unfit(
         let wrong = Diagnostic::new(codes::ZERO_SETTING, why, span, "too small");
         return Some(wrong.help("give it a larger value"));
     }
-    if let ParamValue::Backends(all) = value {
-        return same_name(model, name, all, span);
-    }
     let ParamValue::Patterns(set) = value else { return None };
     let is_it = |param: &ParamId| model.params.get(param.index()).is_some_and(|p| p.name == name);
     if !model.scanned().iter().any(is_it) {
@@ -164,17 +166,20 @@ pub(crate) fn unfit(
     Some(wrong.note(first.to_string()))
 }
 
-/// The error of backends with one name: control lines could change only one of them.
-fn same_name(model: &Model, param: &str, all: &[Backend], span: Span) -> Option<Diagnostic> {
+/// The warning of backends with one name: control lines could change only one of them.
+fn same_name(param: &ParamDecl, value: &ParamValue, span: Span) -> Option<Diagnostic> {
+    let (ParamTy::Backends(columns), ParamValue::Backends(all)) = (&param.ty, value) else {
+        return None;
+    };
     let mut names = BTreeSet::new();
     let twice = all.iter().find(|one| !one.is_removed() && !names.insert(one.name()))?;
-    let decl = model.params.iter().find(|decl| decl.name == param)?;
-    let ParamTy::Backends(columns) = &decl.ty else { return None };
     let shown = columns.first()?.1.kind.show(twice.name());
-    let message = format!("`{param}` has two backends `{shown}`");
+    let message = format!("`{}` has two backends `{shown}`", param.name);
     let wrong = Diagnostic::new(codes::DUPLICATE_BACKEND, message, span, "named twice");
-    let note = "a backend is named by the value in its first column, in control lines, too";
-    Some(wrong.note(note).help("remove one of them"))
+    let note = "a backend is named by the value in its first column";
+    let help =
+        "give each backend a value of its own there, so that control lines reach each of them";
+    Some(wrong.note(note).help(help))
 }
 
 /// Why a value cannot be that of a parameter, if it is too small for the setting that the parameter

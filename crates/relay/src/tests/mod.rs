@@ -222,7 +222,9 @@ impl World {
         let (now, listens) = (self.now, self.listens);
         let host = if to == Place::Client { &mut self.client } else { &mut self.server };
         assert_eq!((frame.ends.from, frame.ends.to), (host.ends.to, host.ends.from));
-        assert_eq!(frame.link, wire::turned(&host.link), "{to:?}");
+        let mut link = Vec::new();
+        wire::turn(&host.link, &mut link);
+        assert_eq!(frame.link, link, "{to:?}");
         match &mut host.endpoint {
             Some(endpoint) => endpoint.segment(&frame.segment, now),
             None if listens == Some(true) => {

@@ -266,3 +266,24 @@ fn connections_that_only_wait_make_room() {
     assert!(world.until(100, |world| !world.dropped.is_empty()));
     assert_eq!(world.dropped, [0]);
 }
+
+/// Both ends send much before they read anything.
+#[test]
+fn directions_do_not_wait_for_each_other() {
+    for function in ["tcp", "http"] {
+        for from_client in [true, false] {
+            let mut world = world(function, 0, 0);
+            let bytes = [body(3_000_000, 5), body(3_000_000, 6)];
+            world.client.to_send.extend(&bytes[0]);
+            world.server.to_send.extend(&bytes[1]);
+            let sender = if from_client { &mut world.client } else { &mut world.server };
+            sender.reads = 0;
+            world.connect();
+            let arrived = |world: &World| match from_client {
+                true => world.server.received == bytes[0],
+                false => world.client.received == bytes[1],
+            };
+            assert!(world.until(60_000, arrived), "{function}, {from_client}");
+        }
+    }
+}

@@ -398,8 +398,8 @@ chain c { path f(); }",
     right: "nf f() { match { tcp.dport in 1978..2000 => drop; else => output; } }
 chain c { path f(); }";
 
-    DUPLICATE_BACKEND = 330, Error, "two backends with one name",
-    "A backend is named by the value in its first column. Control lines and `braid ctl` change the backend with this name, so no two backends may have the same one.",
+    DUPLICATE_BACKEND = 330, Warning, "two backends with one name",
+    "A backend is named by the value in its first column. Control lines and `braid ctl` change one backend with this name, and no other one.",
     wrong: "nf f(servers: backends<ip4>) { match { has ip => { let b = pick(servers, hash(ip.src)) else drop; ip.dst = servers[b]; output; } else => drop; } }
 chain c { path f(servers: [10.0.0.1, 10.0.0.1]); }",
     right: "nf f(servers: backends<ip4>) { match { has ip => { let b = pick(servers, hash(ip.src)) else drop; ip.dst = servers[b]; output; } else => drop; } }
