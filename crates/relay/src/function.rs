@@ -130,7 +130,7 @@ impl<A: Application> Relay<A> {
         let due = match sent == most {
             _ if is_over => None,
             true => Some(now),
-            false => kept.connection.deadline().map(|at| at.max(now + 1)),
+            false => kept.connection.deadline().map(|at| at.max(now.saturating_add(1))),
         };
         self.schedule(flow, kept, due);
         if !kept.waits && !is_over && kept.connection.waits() {
@@ -316,9 +316,12 @@ impl<A: Application> Function for Relay<A> {
     fn timer(&mut self, _number: u32, host: &mut Host<'_>) {
         let now = host.now();
         let mut left = MOST_FRAMES as usize;
-        while let Some((at, flow)) = self.due.first().copied().filter(|(at, _)| *at <= now)
-            && left > 0
-        {
+        // Each connection has one turn.
+        let due: Vec<(u64, Flow)> = self.due.range(..=(now, Flow(u64::MAX))).copied().collect();
+        for (at, flow) in due {
+            if left == 0 {
+                break;
+            }
             let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) else {
                 self.due.remove(&(at, flow));
                 continue;

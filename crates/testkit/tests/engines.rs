@@ -136,7 +136,11 @@ fn entering(chain: &Chain, capture: &Path, most: usize) -> Vec<Stimulus> {
 #[test]
 fn engines_are_equal_on_examples() {
     let capture = folder("examples/captures/domain-client.pcap.gz");
-    for path in files(&folder("examples"), &[".braid"]) {
+    // Each instance of a proxy draws its sequence numbers at random. The tests of native functions
+    // give proxies a seed.
+    let is_random = |path: &PathBuf| path.ends_with("native/proxy.braid");
+    for path in files(&folder("examples"), &[".braid"]).into_iter().filter(|path| !is_random(path))
+    {
         let chain = harness::compile_file(&path, Form::AsWritten);
         let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
         let mut stimuli = entering(&chain, &capture, usize::MAX);

@@ -63,7 +63,11 @@ fn run(name: &str, follow: bool) -> Outcome {
     }
     let run = Run::new(&chain, engine.as_mut()).input(input).follow(follow).sinks(written);
     let summary = run.run().unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(summary.warnings, Vec::<String>::new(), "{name}");
+    let (outside, others): (Vec<_>, Vec<_>) =
+        summary.warnings.iter().partition(|warning| warning.contains("did not enter"));
+    assert_eq!(others, Vec::<&String>::new(), "{name}");
+    // Much of the capture stays between hosts of which this one knows neither.
+    assert_eq!(outside.len(), usize::from(name == "datacentre"), "{outside:?}");
     let names = chain.interfaces.iter().map(|interface| interface.name.clone());
     let left = names.zip(sinks.into_iter().map(|sink| sink.packets)).collect();
     Outcome { chain, counters: summary.counters, left }

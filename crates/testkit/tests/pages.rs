@@ -33,6 +33,7 @@ impl Loader for Examples {
         is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
         braid_native_five::register();
+        braid_relay::register();
         braid_native::isolated::start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
         braid_native::describe(library, function, is_isolated)
     }

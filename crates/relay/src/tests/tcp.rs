@@ -287,3 +287,14 @@ fn directions_do_not_wait_for_each_other() {
         }
     }
 }
+
+/// A run ends its time at once.
+#[test]
+fn end_of_time_is_no_end_of_the_proxy() {
+    let mut world = world("tcp", 0, 0);
+    world.client.to_send.extend(b"hello");
+    world.connect();
+    assert!(world.until(1_000, |world| world.server.received == b"hello"));
+    world.proxy.advance(u64::MAX);
+    assert_eq!(world.proxy.problems(), []);
+}
