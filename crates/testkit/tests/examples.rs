@@ -66,7 +66,7 @@ fn run(name: &str, follow: bool) -> Outcome {
     let (outside, others): (Vec<_>, Vec<_>) =
         summary.warnings.iter().partition(|warning| warning.contains("did not enter"));
     assert_eq!(others, Vec::<&String>::new(), "{name}");
-    // Much of the capture stays between hosts of which this one knows neither.
+    // Much of the capture stays between hosts that this one knows nothing of.
     assert_eq!(outside.len(), usize::from(name == "datacentre"), "{outside:?}");
     let names = chain.interfaces.iter().map(|interface| interface.name.clone());
     let left = names.zip(sinks.into_iter().map(|sink| sink.packets)).collect();
