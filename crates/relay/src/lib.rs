@@ -4,7 +4,7 @@
 //!
 //! A proxy is transparent: both connections have the addresses and ports of the client and of the
 //! server. It has one endpoint for each side ([`braid_endpoint::Endpoint`]); between them, an
-//! [`application::Application`] takes the bytes of one side and gives bytes for the other.
+//! application takes the bytes of one side and gives bytes for the other.
 //!
 //! A program that links the crate has the functions as the set "relay" ([`register`]).
 #![forbid(unsafe_code)]
