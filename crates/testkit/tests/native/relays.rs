@@ -142,12 +142,14 @@ fn engines_carry_on_the_same_conversation() {
             assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "chain {at}: {text}");
             assert_eq!(text.contains("Content-Encoding: gzip"), at > 0, "chain {at}");
             let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-            let apart = isolated::isolated(chain.clone());
-            for engine in ENGINES {
-                for chain in [&chain, &apart] {
-                    let found = engine.check(chain, &stimuli, &expected);
-                    assert!(found.is_ok(), "chain {at}: {}", found.unwrap_err());
-                }
+            let check = |engine: &harness::Engine, chain: &Chain| {
+                let found = engine.check(chain, &stimuli, &expected);
+                assert!(found.is_ok(), "chain {at}: {}", found.unwrap_err());
+            };
+            let engines = ENGINES.iter().filter(|engine| !losses || !engine.has_machine_code());
+            engines.for_each(|engine| check(engine, &chain));
+            if losses {
+                check(&ENGINES[0], &isolated::isolated(chain.clone()));
             }
         }
     }
