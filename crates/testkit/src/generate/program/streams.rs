@@ -73,6 +73,9 @@ alert ip any any -> any any (content:"aab"; sid:19;)
 alert icmp any any -> any any (itype:8; icmp_seq:<3; sid:20;)
 drop icmp any any -> any any (content:"ab"; sid:21;)
 drop ip any any -> any any (ip_proto:47; sid:22;)
+alert ip any any -> any any (fragbits:*M; fragoffset:<9; sid:23;)
+drop udp any any -> any any (fragoffset:>0; sid:24;)
+alert ip any any -> any any (ipopts:any; sid:25;)
 "#;
 
 /// More of them. With these, what holds for one connection counts for others.

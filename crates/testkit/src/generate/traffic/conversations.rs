@@ -8,7 +8,7 @@ use crate::harness;
 use crate::record::{Output, Stimulus, Trace, step};
 use braid_ir::chain::Chain;
 use braid_packet::build::build_fresh;
-use braid_packet::{Field, Link, Packet, Shape};
+use braid_packet::{Field, Link, Packet, Shape, checksum};
 use std::collections::VecDeque;
 
 const FIN: u8 = 1;
@@ -347,6 +347,33 @@ impl Conversation {
     }
 }
 
+/// A packet of IPv4 becomes a fragment, or gets an option.
+fn odd_header(packet: &Packet, rng: &mut Rng) -> Packet {
+    const IP: usize = 14;
+    let mut data = packet.data().to_vec();
+    if data[IP] != 0x45 {
+        return packet.clone();
+    }
+    match rng.below(3) {
+        // The first fragment of more.
+        0 => data[IP + 6] = 0x20,
+        1 => {
+            let more = if rng.one_in(2) { 0x2000 } else { 0 };
+            let offset = u16::try_from(rng.range(1, 30)).unwrap_or(1);
+            data[IP + 6..IP + 8].copy_from_slice(&(more | offset).to_be_bytes());
+        }
+        // A route to be recorded, without room for it.
+        _ => {
+            data.splice(IP + 20..IP + 20, [7, 3, 4, 0]);
+            data[IP] = 0x46;
+            data[IP + 3] += 4;
+        }
+    }
+    let mut odd = Packet::new(Link::Ethernet, packet.time_ns, data);
+    checksum::fill(&mut odd);
+    odd
+}
+
 /// Makes stimuli with `count` segments for a chain with the interfaces `lan` and `wan`, in this
 /// order, and some packets of other protocols besides. The reference engine runs at the same time,
 /// because translated packets have translated answers. Returns the stimuli and its trace.
@@ -355,6 +382,7 @@ pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace
     let mut rng = Rng::new(seed ^ 0x0063_6f6e_7665_7273);
     let mut other = Rng::new(seed ^ 0x0064_6174_6167_7261);
     let mut others = Rng::new(seed ^ 0x006f_7468_6572_7321);
+    let mut pieces = Rng::new(seed ^ 0x0070_6965_6365_7321);
     let mut left = count;
     let mut engine = harness::reference(chain);
     let (mut stimuli, mut trace) = (Vec::new(), Trace::default());
@@ -385,6 +413,17 @@ pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace
         if others.one_in(10) {
             let from_client = others.one_in(2);
             let packet = one.without_ports(from_client, now, &mut others);
+            let packet = Stimulus::Packet(u16::from(!from_client), packet);
+            trace.outputs.push(step(engine.as_mut(), &packet));
+            stimuli.push(packet);
+        }
+        if pieces.one_in(12) {
+            let from_client = pieces.one_in(2);
+            let packet = match pieces.one_in(3) {
+                true => one.without_ports(from_client, now, &mut pieces),
+                false => one.datagram(from_client, now, &mut pieces),
+            };
+            let packet = odd_header(&packet, &mut pieces);
             let packet = Stimulus::Packet(u16::from(!from_client), packet);
             trace.outputs.push(step(engine.as_mut(), &packet));
             stimuli.push(packet);
