@@ -95,20 +95,18 @@ def absent(results, subject, why):
 
 def measure_others(given, results):
     seconds = 1 if given.smoke else 5
-    for name in balancers.BALANCERS:
-        try:
-            results["balancers"].append(balancers.measure(name, given.braid, seconds))
-            say("{balancer}: {connections_per_s} connections/s, {requests_per_s} requests/s of "
-                "{request_us} us, {mbit_per_s} Mbit/s".format(**results["balancers"][-1]))
-        except Absent as why:
-            absent(results, f"{name} as a load balancer", str(why))
-    for name in proxies.PROXIES:
-        try:
-            results["proxies"].append(proxies.measure(name, given.braid, seconds))
-            say("{proxy}: {requests_per_s} requests/s of {request_us} us, {connections_per_s} "
-                "connections/s".format(**results["proxies"][-1]))
-        except Absent as why:
-            absent(results, f"{name} as a proxy", str(why))
+    for key, role, names, measure in (
+            ("balancers", "load balancer", balancers.BALANCERS, balancers.measure),
+            ("proxies", "proxy", proxies.PROXIES, proxies.measure)):
+        for name in names:
+            try:
+                found = measure(name, given.braid, seconds)
+            except Absent as why:
+                absent(results, f"{name} as a {role}", str(why))
+                continue
+            results[key].append(found)
+            say("{}: {connections_per_s} connections/s, {requests_per_s} requests/s of "
+                "{request_us} us".format(name, **found))
     try:
         results["testpmd_null"] = testpmd_null(2)
     except Absent as why:

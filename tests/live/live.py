@@ -72,6 +72,12 @@ class World:
         self.ip(a, "link", "set", device_a, "up")
         self.ip(b, "link", "set", device_b, "up")
 
+    def wire(self, client, server):
+        """Puts Braid's namespace between a client and a server with these addresses, in one net."""
+        for name, device, address in (("client", "lan0", client), ("server", "wan0", server)):
+            self.pair("braid", device, name, "eth0")
+            self.ip(name, "addr", "add", f"{address}/24", "dev", "eth0")
+
     def start(self, name, *words, **options):
         words = ["ip", "netns", "exec", self.names[name], *words]
         process = subprocess.Popen(words, text=True, stdout=subprocess.PIPE, **options)
@@ -129,6 +135,10 @@ class Braid:
 
     def status(self):
         return json.loads(sh(self.command, "ctl", self.socket, "status", "--json"))
+
+    def reload(self):
+        """Loads the chain's file again. Returns what moves, what is new and what is lost."""
+        return json.loads(sh(self.command, "ctl", self.socket, "reload", "--json"))
 
     def most_memory(self):
         """The most memory that was in use at a time (KB)."""
@@ -207,10 +217,7 @@ def nat(braid, engine, kind="af_packet"):
 def wire(braid, engine, kind="af_packet"):
     """VLAN tags stay, and frames that a device does not take are lost by name."""
     with World("client", "braid", "server") as world:
-        for name, device in (("client", "lan0"), ("server", "wan0")):
-            world.pair("braid", device, name, "eth0")
-        world.ip("client", "addr", "add", "10.6.0.1/24", "dev", "eth0")
-        world.ip("server", "addr", "add", "10.6.0.2/24", "dev", "eth0")
+        world.wire("10.6.0.1", "10.6.0.2")
         world.serve("server", "10.6.0.2")
         run = Braid(world, braid, engine, "wire.braid", f"in={kind}:lan0", f"out={kind}:wan0")
         expect(world.peer("client", "ping", "10.6.0.2"), "answered")
@@ -327,10 +334,7 @@ def wire_xdp(braid, engine):
 def flap(braid, engine):
     """A connection survives a link that goes down and comes back, and a device made again."""
     with World("client", "braid", "server") as world:
-        for name, device in (("client", "lan0"), ("server", "wan0")):
-            world.pair("braid", device, name, "eth0")
-        world.ip("client", "addr", "add", "10.8.0.1/24", "dev", "eth0")
-        world.ip("server", "addr", "add", "10.8.0.2/24", "dev", "eth0")
+        world.wire("10.8.0.1", "10.8.0.2")
         run = Braid(world, braid, engine, "wire.braid", "in=af_packet:lan0", "out=xdp:wan0")
         expect(world.peer("client", "ping", "10.8.0.2"), "answered")
         for state in ("down", "up"):

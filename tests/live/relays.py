@@ -7,7 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from live import Braid, World, also_with_losses, expect
+from live import Braid, World, also_with_losses, expect, until
 
 ADDRESS = "10.7.0.2"
 TEXT = "".join(f"Line {at * at} of a long text.\n" for at in range(20_000)).encode()
@@ -21,10 +21,7 @@ def relays(braid, engine):
 def scene(braid, engine, faults):
     with World("client", "braid", "server") as world, tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        world.pair("braid", "lan0", "client", "eth0")
-        world.pair("braid", "wan0", "server", "eth0")
-        world.ip("client", "addr", "add", "10.7.0.1/24", "dev", "eth0")
-        world.ip("server", "addr", "add", f"{ADDRESS}/24", "dev", "eth0")
+        world.wire("10.7.0.1", ADDRESS)
         world.serve("server", ADDRESS)
         image = os.urandom(1_000_000)
         (folder / "text.html").write_bytes(TEXT)
@@ -53,6 +50,7 @@ def scene(braid, engine, faults):
         for path, whole, more in (("text.html", TEXT, ()), ("image.png", image, takes)):
             head, body = get(path, *more)
             assert body == whole and "content-encoding" not in head, (path, head)
+        reloaded(world, run, folder, image)
         for close in ((), ("-H", "Connection: close")):
             text = world.run("client", "wrk", "-t1", "-c20", "-d1s", "--timeout", "10s", *takes,
                              *close, f"http://{ADDRESS}/text.html")
@@ -63,3 +61,18 @@ def scene(braid, engine, faults):
             expect(report["lost"], {})
             expect(report["drops"], [])
         return report["packets_in"]
+
+
+def reloaded(world, run, folder, image):
+    """A reload keeps connections, also in the middle of a compressed response."""
+    slow = ("curl", "-sS", "--max-time", "30", "--limit-rate", "40K")
+    page, picture = folder / "slow-page", folder / "slow-picture"
+    for file, more in ((page, ("--compressed", f"http://{ADDRESS}/text.html")),
+                       (picture, ("--limit-rate", "400K", f"http://{ADDRESS}/image.png"))):
+        world.start("client", *slow, "-o", str(file), *more)
+    downloads = world.running[-2:]
+    until(lambda: all(file.exists() for file in (page, picture)), "downloads begin")
+    run.reload()
+    assert [one.poll() for one in downloads] == [None, None], "the reload came too late"
+    assert [one.wait() for one in downloads] == [0, 0]
+    assert page.read_bytes() == TEXT and picture.read_bytes() == image

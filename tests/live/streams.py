@@ -20,10 +20,7 @@ def streams(braid, engine):
 def scene(braid, engine, faults):
     with World("client", "braid", "server") as world, tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        world.pair("braid", "lan0", "client", "eth0")
-        world.pair("braid", "wan0", "server", "eth0")
-        world.ip("client", "addr", "add", "10.7.0.1/24", "dev", "eth0")
-        world.ip("server", "addr", "add", f"{ADDRESS}/24", "dev", "eth0")
+        world.wire("10.7.0.1", ADDRESS)
         world.serve("server", ADDRESS)
         nginx(world, folder)
         events = folder / "events"

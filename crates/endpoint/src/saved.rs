@@ -4,7 +4,7 @@
 //! the bytes that are there.
 
 use arrayvec::ArrayVec;
-use braid_tcp::{Reader, Stored, put_bytes};
+use braid_tcp::{Reader, Stored, put_bytes, stored_enumerations, stored_structures};
 
 use crate::congestion::{Congestion, Recovery};
 use crate::endpoint::{Endpoint, Phase};
@@ -16,44 +16,13 @@ use crate::sender::Sender;
 use crate::settings::{LEAST_MSS, MOST_OFFSET, MOST_RANGES, MOST_SCALE, Settings, most_retries};
 use crate::status::{Agreed, Failure};
 
-/// Values of an enumeration, by number. New ones come last.
-macro_rules! enumerations {
-    ($($ty:ident { $($value:ident)* })*) => {$(
-        impl Stored for $ty {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.push(*self as u8);
-            }
-
-            fn get(from: &mut Reader<'_>) -> Option<Self> {
-                let all = [$($ty::$value),*];
-                all.get(usize::from(u8::get(from)?)).copied()
-            }
-        }
-    )*};
-}
-enumerations! {
+stored_enumerations! {
     Failure { Refused Reset TimedOut Aborted }
     Phase { SynSent SynReceived Open TimeWait Over }
     Recovery { None Fast Timeout }
 }
 
-/// Structures, field by field. `is_right` checks what was read.
-macro_rules! structures {
-    ($($ty:ident { $($field:ident),* } $is_right:expr;)*) => {$(
-        impl Stored for $ty {
-            fn put(&self, out: &mut Vec<u8>) {
-                $(self.$field.put(out);)*
-            }
-
-            fn get(from: &mut Reader<'_>) -> Option<Self> {
-                let is_right: fn(&Self) -> bool = $is_right;
-                $(let $field = Stored::get(from)?;)*
-                Some(Self { $($field),* }).filter(is_right)
-            }
-        }
-    )*};
-}
-structures! {
+stored_structures! {
     Settings { mss, receive, send, wscale, sack, timestamps } |read| read.bounded() == *read;
     Agreed { mss, wscale, sack, timestamps } |_| true;
     Rtt { smoothed, timeout, doublings } Rtt::is_right;

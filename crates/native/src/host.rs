@@ -169,7 +169,6 @@ impl State {
         self.recording = None;
         self.failure = None;
         self.sent = 0;
-        self.runs_timer = false;
     }
 
     /// Records wrong use of the interface.

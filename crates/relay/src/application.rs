@@ -71,8 +71,8 @@ pub trait Application: Sized + Send + 'static {
     /// The configuration cannot be used.
     fn shared(host: &Host<'_>) -> Result<Self::Shared, String>;
 
-    /// The counters since the last call, in the order of their names.
-    fn counts(shared: &mut Self::Shared) -> Vec<u64>;
+    /// What has been counted, in the order of the counters' names. The function sets it back.
+    fn counts(shared: &mut Self::Shared) -> &mut [u64];
 
     /// For a new connection.
     fn new(shared: &Self::Shared) -> Self;
@@ -132,8 +132,8 @@ impl Application for Unchanged {
         Ok(())
     }
 
-    fn counts((): &mut ()) -> Vec<u64> {
-        Vec::new()
+    fn counts((): &mut ()) -> &mut [u64] {
+        &mut []
     }
 
     fn new((): &()) -> Self {

@@ -32,7 +32,7 @@ const NOT_KEPT: [&str; 11] = [
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Key {
     /// The address and port of the server.
-    pub server: (IpAddr, u16),
+    server: (IpAddr, u16),
     host: Vec<u8>,
     target: String,
     /// Whether the client takes gzip.
@@ -146,7 +146,11 @@ impl Cache {
         if coding.is_some_and(|coding| *coding != b"gzip"[..] || !key.takes_gzip) {
             return None;
         }
-        let is_kept = |name: &str| !NOT_KEPT.iter().any(|other| name.eq_ignore_ascii_case(other));
+        let of_connection = of_connection(&given);
+        let is_kept = |name: &str| {
+            let listed = of_connection.iter().any(|one| name.as_bytes().eq_ignore_ascii_case(one));
+            !listed && !NOT_KEPT.iter().any(|other| name.eq_ignore_ascii_case(other))
+        };
         let kept = given.fields().filter(|(name, _)| is_kept(name));
         let fields = kept.flat_map(|(name, value)| [name.as_bytes(), b": ", value, b"\r\n"]);
         let fields = fields.collect::<Vec<_>>().concat();
@@ -289,8 +293,15 @@ fn lifetime(head: &Head<'_>) -> Option<u64> {
     value(b"s-maxage").or_else(|| value(b"max-age"))
 }
 
+/// The tokens of the field Connection, in lower case: other fields of this connection alone, and
+/// `close`.
+pub fn of_connection(head: &Head<'_>) -> Vec<Vec<u8>> {
+    let tokens = head.joined("connection").unwrap_or_default().to_ascii_lowercase();
+    tokens.split(|byte| *byte == b',').map(|token| token.trim_ascii().to_vec()).collect()
+}
+
 /// The directives of Cache-Control: their names in lower case, and their values.
-fn directives(head: &Head<'_>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+pub fn directives(head: &Head<'_>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     let all = head.joined("cache-control").unwrap_or_default().into_owned();
     let parts = all.split(|byte| *byte == b',').map(|part| {
         let mut halves = part.splitn(2, |byte| *byte == b'=').map(<[u8]>::trim_ascii);

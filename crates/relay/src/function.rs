@@ -25,7 +25,10 @@ const WRONG_CHECKSUM: Verdict = Verdict::Drop(1);
 const NOT_WHOLE: Verdict = Verdict::Drop(2);
 
 /// It reads whole packets. It changes none: it drops them, takes them, or lets them pass.
-static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", 1 | 8);
+static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", MAY_DROP | MAY_REDIRECT);
+/// The header's `BRAID_MAY_DROP` and `BRAID_MAY_REDIRECT`.
+const MAY_DROP: u32 = 1;
+const MAY_REDIRECT: u32 = 8;
 
 /// A proxy that leaves the bytes as they are.
 pub type Tcp = Relay<Unchanged>;
@@ -153,8 +156,11 @@ impl<A: Application> Relay<A> {
 
     /// Tells the host what has been counted.
     fn count(&mut self, host: &mut Host<'_>) {
-        let counts = A::counts(&mut self.shared).into_iter().zip(&self.counters);
-        counts.filter(|(count, _)| *count > 0).for_each(|(count, of)| host.count(*of, count));
+        for (count, counter) in A::counts(&mut self.shared).iter_mut().zip(&self.counters) {
+            if *count > 0 {
+                host.count(*counter, std::mem::take(count));
+            }
+        }
     }
 
     /// A connection is over.
@@ -230,10 +236,8 @@ impl<A: Application> Relay<A> {
         let is_from_left = packet.get(Field::PktBackward) != Some(1);
         let client_is_left = kept.connection.client_is_left;
         let mut out = |side: Side, frame: &[u8]| {
-            let is_to_left = (side == Side::Client) == client_is_left;
-            let to = if is_to_left == is_from_left { Verdict::Back } else { Verdict::Forward };
             // Refused only beyond the limit, which `most` keeps.
-            let _ = packet.send(frame, to);
+            let _ = packet.send(frame, way(side, client_is_left, is_from_left));
         };
         let (_, goes_on) = self.run((flow, &mut kept), (now, MOST_FRAMES as usize), &mut out);
         match goes_on {
@@ -249,6 +253,12 @@ impl<A: Application> Relay<A> {
             *place = Some(kept);
         }
     }
+}
+
+/// The way to a side, for a packet that comes from the left or from the right.
+fn way(to: Side, client_is_left: bool, is_from_left: bool) -> Verdict {
+    let is_to_left = (to == Side::Client) == client_is_left;
+    if is_to_left == is_from_left { Verdict::Back } else { Verdict::Forward }
 }
 
 /// Whether a flow has a connection that only waits for late segments.
@@ -328,10 +338,9 @@ impl<A: Application> Function for Relay<A> {
             };
             let client_is_left = kept.connection.client_is_left;
             let mut out = |side: Side, frame: &[u8]| {
-                let is_to_left = (side == Side::Client) == client_is_left;
-                let to = if is_to_left { Verdict::Back } else { Verdict::Forward };
-                // Refused only beyond the limit, which `most` keeps.
-                let _ = host.send_from_timer(frame, to);
+                // Refused only beyond the limit, which `most` keeps. From a timer, the way is as
+                // for a packet that comes from the left.
+                let _ = host.send_from_timer(frame, way(side, client_is_left, true));
             };
             let (sent, goes_on) = self.run((flow, &mut kept), (now, left), &mut out);
             left -= sent;

@@ -33,7 +33,22 @@ const TYPES: [&[u8]; 9] = [
     b"image/svg+xml",
 ];
 
-/// The names of the counters.
+/// What is counted, by the place of its counter.
+#[derive(Clone, Copy, Debug)]
+enum Count {
+    /// Responses that were compressed, and their bytes.
+    Compressed,
+    Before,
+    After,
+    /// Responses that were left as they are because too many others were being compressed.
+    TooMany,
+    /// Responses that are kept for others.
+    Kept,
+    /// Requests that were answered by a response that was kept.
+    Answered,
+}
+
+/// The names of the counters, in the order of [`Count`].
 const COUNTERS: [&str; 6] =
     ["compressed", "bytes before", "bytes after", "too many at a time", "kept", "answered"];
 
@@ -46,23 +61,16 @@ pub struct Shared {
     idle: Idle,
     /// Each response that is being compressed has a clone.
     running: Arc<()>,
-    /// As [`COUNTERS`] names them.
-    counts: Counts,
+    /// What has been counted since the host was told.
+    counts: [u64; COUNTERS.len()],
 }
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    /// Responses that were compressed, and their bytes.
-    compressed: u64,
-    before: u64,
-    after: u64,
-    /// How many were left as they are because too many others were being compressed.
-    too_many: u64,
-    /// How many are kept for others.
-    kept: u64,
-    /// Requests that were answered by one that was kept.
-    answered: u64,
+impl Shared {
+    fn count(&mut self, what: Count, times: u64) {
+        if let Some(count) = self.counts.get_mut(what as usize) {
+            *count += times;
+        }
+    }
 }
 
 /// A request that waits for its response.
@@ -122,14 +130,12 @@ impl Application for Http {
             cache: Cache::new(most),
             idle: Idle::default(),
             running: Arc::default(),
-            counts: Counts::default(),
+            counts: Default::default(),
         })
     }
 
-    fn counts(shared: &mut Shared) -> Vec<u64> {
-        let Counts { compressed, before, after, too_many, kept, answered } =
-            std::mem::take(&mut shared.counts);
-        vec![compressed, before, after, too_many, kept, answered]
+    fn counts(shared: &mut Shared) -> &mut [u64] {
+        &mut shared.counts
     }
 
     fn new(_shared: &Shared) -> Self {
@@ -264,7 +270,7 @@ impl Http {
                         one.key.take_if(|_| !self.is_clear || asked.len() >= MOST_KEYS);
                         let answer = one.answer(&whole, at, shared).filter(|_| is_idle);
                         if let Some((answer, closes)) = answer {
-                            shared.counts.answered += 1;
+                            shared.count(Count::Answered, 1);
                             to.to_client.extend(&answer);
                             self.has_ended = closes;
                             self.messages.answer();
@@ -284,10 +290,12 @@ impl Http {
             }
             Some(Part::End) if from_client => {}
             Some(Part::End) => std::mem::take(response).end(&mut to.to_client, shared),
+            Some(Part::Malformed) if from_client => head.extend(taken),
             Some(Part::Malformed | Part::Crowded) => {
-                // What was compressed so far has no right end.
-                self.is_broken |= !from_client && response.body.is_some();
+                // What was compressed so far has no right end. No request has a known response.
+                self.is_broken |= response.body.is_some();
                 *response = Response::default();
+                asked.clear();
                 head.extend(taken);
             }
         }
@@ -323,8 +331,7 @@ impl Asked {
     /// The response that is kept for it, and whether it is the last one of the connection.
     fn answer(&self, head: &Head<'_>, at: At, shared: &mut Shared) -> Option<(Vec<u8>, bool)> {
         let key = self.key.as_ref().filter(|_| cache::may_be_answered(head))?;
-        let tokens = head.joined("connection").unwrap_or_default().to_ascii_lowercase();
-        let closes = tokens.split(|byte| *byte == b',').any(|token| token.trim_ascii() == b"close");
+        let closes = cache::of_connection(head).iter().any(|token| token == b"close");
         let entry = shared.cache.get(key, at.now)?;
         Some((entry.answer(head, at.now, closes), closes))
     }
@@ -358,10 +365,10 @@ fn begin(
     };
     let compresses = shared.compresses && one.takes_gzip && is_compressible(head);
     let is_crowded = compresses && Arc::strong_count(&shared.running) > MOST_AT_A_TIME;
-    shared.counts.too_many += u64::from(is_crowded);
+    shared.count(Count::TooMany, is_crowded.into());
     let mut out = Vec::new();
     let body = (compresses && !is_crowded).then(|| {
-        shared.counts.compressed += 1;
+        shared.count(Count::Compressed, 1);
         let at_once = head.content_length() == Ok(None);
         let until_end = at_once && !head.is_chunked();
         let gzip = Gzip::begin(&mut shared.idle, &mut out);
@@ -398,8 +405,8 @@ impl Response {
             let mut out = Vec::new();
             body.gzip.data(bytes, body.at_once, &mut out);
             body.length += bytes.len() as u64;
-            shared.counts.before += bytes.len() as u64;
-            shared.counts.after += out.len() as u64;
+            shared.count(Count::Before, bytes.len() as u64);
+            shared.count(Count::After, out.len() as u64);
             chunk(&out, to);
             self.keep(&out, shared);
         }
@@ -410,13 +417,13 @@ impl Response {
         if let Some(Body { gzip, length, .. }) = self.body.take() {
             let mut out = Vec::new();
             gzip.end(length, &mut shared.idle, &mut out);
-            shared.counts.after += out.len() as u64;
+            shared.count(Count::After, out.len() as u64);
             chunk(&out, to);
             to.extend(b"0\r\n\r\n");
             self.keep(&out, shared);
         }
         if let Some(coming) = self.coming {
-            shared.counts.kept += 1;
+            shared.count(Count::Kept, 1);
             shared.cache.end(coming);
         }
     }
@@ -434,9 +441,7 @@ fn is_compressible(head: &Head<'_>) -> bool {
     let codings = head.joined("transfer-encoding");
     let is_plain =
         codings.is_none_or(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"));
-    let forbidden = head.joined("cache-control").is_some_and(|control| {
-        control.split(|byte| *byte == b',').any(|part| part.trim_ascii() == b"no-transform")
-    });
+    let forbidden = cache::directives(head).any(|(name, _)| name == b"no-transform");
     let has = |name| head.values(name).next().is_some();
     line.starts_with(b"HTTP/1.1 ")
         && is_whole

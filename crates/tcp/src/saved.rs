@@ -171,22 +171,23 @@ impl Stored for Seq {
     }
 }
 
-/// Values of an enumeration, by number. New ones come last.
-macro_rules! enumerations {
+/// Gives enumerations a form in bytes: the number of the value. New ones come last.
+#[macro_export]
+macro_rules! stored_enumerations {
     ($($ty:ident { $($value:ident)* })*) => {$(
-        impl Stored for $ty {
+        impl $crate::Stored for $ty {
             fn put(&self, out: &mut Vec<u8>) {
                 out.push(*self as u8);
             }
 
-            fn get(from: &mut Reader<'_>) -> Option<Self> {
+            fn get(from: &mut $crate::Reader<'_>) -> Option<Self> {
                 let all = [$($ty::$value),*];
-                all.get(usize::from(u8::get(from)?)).copied()
+                all.get(usize::from(<u8 as $crate::Stored>::get(from)?)).copied()
             }
         }
     )*};
 }
-enumerations! {
+stored_enumerations! {
     Opening { MidStream Incomplete Handshake Simultaneous }
     State {
         Closed SynSent SynReceived Established FinWait1 FinWait2 CloseWait Closing LastAck TimeWait
@@ -194,26 +195,28 @@ enumerations! {
     }
 }
 
-/// Structures, field by field. `is_right` checks what was read.
-macro_rules! structures {
-    ($($ty:ident { $($field:ident),*; $($unwritten:ident),* } $is_right:expr;)*) => {$(
-        impl Stored for $ty {
+/// Gives structures a form in bytes, field by field. Fields behind a semicolon are not written, and
+/// begin anew. A condition checks what was read.
+#[macro_export]
+macro_rules! stored_structures {
+    ($($ty:ident { $($field:ident),* $(; $($unwritten:ident),*)? } $is_right:expr;)*) => {$(
+        impl $crate::Stored for $ty {
             fn put(&self, out: &mut Vec<u8>) {
-                $(self.$field.put(out);)*
+                $($crate::Stored::put(&self.$field, out);)*
             }
 
-            fn get(from: &mut Reader<'_>) -> Option<Self> {
+            fn get(from: &mut $crate::Reader<'_>) -> Option<Self> {
                 let is_right: fn(&Self) -> bool = $is_right;
-                $(let $field = Stored::get(from)?;)*
-                let read = Self { $($field,)* $($unwritten: Default::default(),)* };
+                $(let $field = $crate::Stored::get(from)?;)*
+                let read = Self { $($field,)* $($($unwritten: Default::default(),)*)? };
                 Some(read).filter(is_right)
             }
         }
     )*};
 }
-structures! {
-    FlowKey { version, src, dst, proto, sport, dport; } is_tcp;
-    Syn { isn, wscale, sack_ok, timestamp, is_right; } |_| true;
+stored_structures! {
+    FlowKey { version, src, dst, proto, sport, dport } is_tcp;
+    Syn { isn, wscale, sack_ok, timestamp, is_right } |_| true;
     Side {
         state, isn, base, stream, ack, window, heard_ns, offered_scale, offers_timestamps, recent,
         candidate, is_fin_received, has_right; report

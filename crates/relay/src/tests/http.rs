@@ -318,3 +318,49 @@ fn what_is_no_http_stays_as_it_is() {
         assert_eq!(world.client.received, answer, "case {at}");
     }
 }
+
+/// What a client sends behind its request does not concern the response that is on its way.
+#[test]
+fn malformed_request_leaves_the_response_before_it_whole() {
+    let mut world = world("http", 0, 0);
+    let (asks, body) = (request("/", TAKES), text(60_000));
+    let (first, second) = (plain(HTML, &body), "GET / HTTP/1.1\r\nbroken line\r\n\r\nmore");
+    world.client.to_send.extend(&asks);
+    world.connect();
+    assert!(world.until(1_000, |world| world.server.received == asks));
+    world.server.to_send.extend(&first[..30_000]);
+    assert!(world.until(1_000, |world| world.client.received.len() > 100));
+    world.client.to_send.extend(second.as_bytes());
+    world.until(200, |_| false);
+    world.server.to_send.extend(&first[30_000..]);
+    world.until(1_000, |_| false);
+    assert!(world.server.received.ends_with(second.as_bytes()));
+    let [one] = &responses(&asks, &world.client.received, false)[..] else { panic!("one") };
+    assert!(one.is_complete && one.body() == body);
+}
+
+/// So many requests wait that nobody knows which response belongs to which.
+#[test]
+fn too_many_requests_end_the_parsing_of_responses() {
+    for compresses in [false, true] {
+        let mut world = world("http", 0, 0);
+        let asks = request("/", if compresses { TAKES } else { "" });
+        let answer = plain(HTML, &text(60_000));
+        world.client.to_send.extend(&asks);
+        world.connect();
+        assert!(world.until(1_000, |world| world.server.received == asks));
+        world.server.to_send.extend(&answer[..30_000]);
+        assert!(world.until(1_000, |world| world.client.received.len() > 100));
+        world.client.to_send.extend(asks.repeat(1_100));
+        world.until(1_000, |_| false);
+        // Another instance can go on from whatever there is.
+        world.restart();
+        world.server.to_send.extend(&answer[30_000..]);
+        world.until(1_000, |_| false);
+        match compresses {
+            // What was compressed cannot end rightly.
+            true => assert!(world.client.is_over()),
+            false => assert!(world.client.received == answer),
+        }
+    }
+}

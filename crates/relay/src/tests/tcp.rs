@@ -298,3 +298,11 @@ fn end_of_time_is_no_end_of_the_proxy() {
     world.proxy.advance(u64::MAX);
     assert_eq!(world.proxy.problems(), []);
 }
+
+/// An idle connection takes little: 10,000 of them are no burden.
+#[test]
+fn connections_are_small() {
+    use crate::function::Kept;
+    assert!(size_of::<Kept<crate::application::Unchanged>>() <= 1_536);
+    assert!(size_of::<Kept<crate::http::Http>>() <= 2_048);
+}
