@@ -256,9 +256,13 @@ impl Http {
         let part = messages.next(from_client, rest);
         let taken = before.get(..before.len() - rest.len()).unwrap_or_default();
         match part {
-            // A part of a head, or no HTTP.
+            // A part of a head, or no HTTP. Empty lines in front of a head are no part of it.
             None => {
-                head.extend(taken);
+                let is_empty = |byte: &&u8| head.is_empty() && matches!(byte, b'\r' | b'\n');
+                let empty = taken.iter().take_while(is_empty).count();
+                let (empty, rest) = taken.split_at_checked(empty).unwrap_or((taken, &[]));
+                to.to(from.other()).extend(empty);
+                head.extend(rest);
                 return false;
             }
             Some(Part::Head(whole)) => {

@@ -339,7 +339,7 @@ fn malformed_request_leaves_the_response_before_it_whole() {
     assert!(one.is_complete && one.body() == body);
 }
 
-/// So many requests wait that nobody knows which response belongs to which.
+/// Too many requests wait, so nobody knows which response belongs to which.
 #[test]
 fn too_many_requests_end_the_parsing_of_responses() {
     for compresses in [false, true] {
@@ -363,4 +363,20 @@ fn too_many_requests_end_the_parsing_of_responses() {
             false => assert!(world.client.received == answer),
         }
     }
+}
+
+#[test]
+fn empty_lines_in_front_of_a_request_do_not_wait() {
+    let mut world = world("http", 0, 0);
+    let (empty, asks) = (b"\r\n".repeat(150_000), request("/", TAKES));
+    world.client.to_send.extend(&empty);
+    world.client.to_send.extend(&asks[..9]);
+    world.connect();
+    assert!(world.until(5_000, |world| world.server.received == empty));
+    world.restart();
+    world.client.to_send.extend(&asks[9..]);
+    assert!(world.until(1_000, |world| world.server.received == [&empty[..], &asks].concat()));
+    world.server.to_send.extend(plain(HTML, &text(9_000)));
+    world.until(500, |_| false);
+    assert!(responses(&asks, &world.client.received, false)[0].body() == text(9_000));
 }
