@@ -5,12 +5,14 @@
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
+mod join;
 mod layers;
 
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
 use braid_packet::{Frame, Pool, ether_type};
+pub(crate) use join::Joined;
 use layers::{Layer, Layers, network};
 
 /// Length of the header in front of a frame.
@@ -28,6 +30,7 @@ const ECN: u8 = 0x80;
 const MAX_SEGMENTS: usize = 0x1_0000;
 
 const CWR: u8 = 0x80;
+const ECE: u8 = 0x40;
 const PSH: u8 = 0x08;
 const FIN: u8 = 0x01;
 

@@ -5,6 +5,7 @@ use crate::offload::Offload;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Ring, sender};
 use braid_packet::{BURST, Frame, Pool};
+use std::cell::LazyCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -66,8 +67,14 @@ impl Port for PacketPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        let bytes = frames.iter().map(Frame::bytes);
-        self.batch.send(self.sender.as_fd(), bytes, |place, why| lost(place, Unsent::of(why)));
+        // Asked for bursts with segments that can leave together: the MTU may change at any time.
+        let mtu = LazyCell::new(|| self.ring.mtu());
+        self.batch.send(
+            self.sender.as_fd(),
+            frames,
+            |bytes| bytes <= *mtu,
+            |place, why| lost(place, Unsent::of(why)),
+        );
         frames.drain(..).for_each(|frame| pool.put(frame));
     }
 

@@ -2,13 +2,13 @@
 
 use super::Share;
 use crate::facts::device_facts;
-use crate::offload::filled;
+use crate::offload::{HEADER, Joined, Offload};
 use crate::port::{Ethernet, MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{is_attached, open_tap, tap_ethernet};
 use braid_packet::{BURST, Frame, Pool};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A TAP device. It ends with this value unless it existed before.
@@ -40,7 +40,7 @@ impl TapPort {
             true => OpenError::NotTap,
             false => refused(why),
         })?;
-        Ok(Self { file, buffer: vec![0; MAX_FRAME] })
+        Ok(Self { file, buffer: vec![0; HEADER + MAX_FRAME] })
     }
 }
 
@@ -62,9 +62,13 @@ fn refused(error: io::Error) -> OpenError {
 }
 
 impl TapPort {
-    fn send_one(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        match self.file.write(frame) {
-            Ok(written) if written == frame.len() => Ok(()),
+    /// Sends frames as one.
+    fn send_one(&mut self, joined: &Joined, frames: &[Frame]) -> Result<(), Unsent> {
+        let behind = |frame| Frame::bytes(frame).get(joined.payload_at..).unwrap_or_default();
+        let parts = [&joined.front[..]].into_iter().chain(frames.iter().map(behind));
+        let parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+        match self.file.write_vectored(&parts) {
+            Ok(written) if written == parts.iter().map(|part| part.len()).sum() => Ok(()),
             Ok(_) => Err(Unsent::Refused),
             Err(error) => Err(Errno::from_io_error(&error).map_or(Unsent::Refused, Unsent::of)),
         }
@@ -82,10 +86,12 @@ impl Port for TapPort {
             match self.file.read(&mut self.buffer) {
                 Ok(length) if length == self.buffer.len() => lost(Unreceived::TooLong),
                 Ok(length) => {
-                    let bytes = self.buffer.get(..length).unwrap_or_default();
-                    match filled(pool, bytes, &[]) {
-                        Some(frame) => frames.push(frame),
-                        None => lost(Unreceived::NoMemory),
+                    let read = self.buffer.get(..length).and_then(|all| all.split_first_chunk());
+                    let finished = read.map_or(Ok(()), |(header, bytes)| {
+                        Offload::parse(*header).finish(bytes, None, pool, frames)
+                    });
+                    if let Err(why) = finished {
+                        lost(why);
                     }
                 }
                 Err(error) => match error.kind() {
@@ -104,12 +110,19 @@ impl Port for TapPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        for (place, frame) in frames.drain(..).enumerate() {
-            if let Err(why) = self.send_one(frame.bytes()) {
-                lost(place, why);
+        let mut at = 0;
+        while let Some(rest) = frames.get(at..).filter(|rest| !rest.is_empty()) {
+            // The device takes frames of any length.
+            let joined = Joined::of_first(rest, |_| true);
+            let together = rest.get(..joined.count).unwrap_or(rest);
+            let sent = self.send_one(&joined, together);
+            let end = at + together.len();
+            if let Err(why) = sent {
+                (at..end).for_each(|place| lost(place, why));
             }
-            pool.put(frame);
+            at = end;
         }
+        frames.drain(..).for_each(|frame| pool.put(frame));
     }
 
     /// The device itself counts the frames that it drops (`ip -s link`).

@@ -69,9 +69,11 @@ pub(crate) struct Ring {
     index: u32,
 }
 
-/// A packet socket that sends on the device with this number, and receives nothing.
+/// A packet socket that sends on the device with this number, and receives nothing. A
+/// `virtio_net_hdr` is in front of each frame.
 pub(crate) fn sender(index: u32) -> Result<OwnedFd, OpenError> {
     let socket = packet_socket()?;
+    set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
     grow(&socket, 0, SENDING)?;
     bind(&socket, i32::try_from(index).map_err(|_| OpenError::NoDevice)?, false)?;
     Ok(socket)
@@ -210,6 +212,12 @@ impl Ring {
     pub(crate) fn state(&self) -> State {
         let _ = sockopt::socket_error(&self.socket);
         device::state(&self.socket, self.index)
+    }
+
+    /// The most bytes that the device takes behind an Ethernet header. 0 if it cannot tell.
+    pub(crate) fn mtu(&self) -> usize {
+        let mtu = self.ethernet().map_or(0, |ethernet| ethernet.mtu);
+        usize::try_from(mtu).unwrap_or(0)
     }
 
     /// The device's properties on its link.

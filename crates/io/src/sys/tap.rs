@@ -9,21 +9,29 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Opens the TAP device with this name, without offloads, so that the kernel completes frames
-/// before it passes them on. Creates the device if it does not exist; such a device ends with the
-/// file. With `shares`, several files can open the device, and each is a queue.
+/// Opens the TAP device with this name. A `virtio_net_hdr` is in front of each frame, both ways.
+/// Creates the device if it does not exist; such a device ends with the file. With `shares`,
+/// several files can open the device, and each is a queue.
 pub(crate) fn open(name: &str, shares: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open("/dev/net/tun")?;
     let mut request = named(name);
     let queues = if shares { libc::IFF_MULTI_QUEUE } else { 0 };
-    request.ifr_ifru.ifru_flags =
-        libc::c_short::try_from(libc::IFF_TAP | libc::IFF_NO_PI | queues).unwrap_or_default();
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or_default();
     // SAFETY: this request takes an `ifreq`, whose name ends with a zero. It lives, and nobody else
     // borrows it, until the call returns.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if done == 0 { Ok(file) } else { Err(io::Error::last_os_error()) }
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The kernel may leave checksums and the segments of TCP to the reader. If it refuses this, it
+    // leaves no work.
+    let work = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6);
+    // SAFETY: this request takes a number.
+    unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, work) };
+    Ok(file)
 }
 
 /// Whether the file is still attached to a device.

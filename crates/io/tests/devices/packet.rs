@@ -1,8 +1,8 @@
 //! Packet sockets with rings.
 
-use braid_io::PacketPort;
+use braid_io::{PacketPort, Unsent};
 
-use crate::traffic::{carry, flood, frames, hosts_talk, pool};
+use crate::traffic::{carry, flood, frames, hosts_talk, pool, segments, send};
 use crate::world::spaces;
 
 #[test]
@@ -39,6 +39,27 @@ fn frames_longer_than_a_slot_arrive_in_order() {
     let mut pool = pool();
     carry(&mut pool, &mut a, &mut b, &frames(2000, 9014));
     carry(&mut pool, &mut b, &mut a, &frames(500, 9014));
+}
+
+#[test]
+fn segments_leave_together_and_arrive_as_they_were() {
+    spaces!(here, there);
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| PacketPort::open("va")).unwrap();
+    let mut b = there.within(|| PacketPort::open("vb")).unwrap();
+    let mut pool = pool();
+    // 64 segments are more than IP's field for the length can tell.
+    let before = here.count("va", "tx_packets");
+    carry(&mut pool, &mut a, &mut b, &segments(64));
+    assert_eq!(here.count("va", "tx_packets") - before, 2);
+    // The kernel separates them where the device does not take them together.
+    here.ip("link set va gso_max_size 4000");
+    carry(&mut pool, &mut a, &mut b, &segments(32));
+    assert_eq!(here.count("va", "tx_packets") - before, 2 + 32);
+    // Each is longer than the device permits now.
+    here.ip("link set va mtu 1400");
+    let lost = send(&mut pool, &mut a, &segments(3)[..2]);
+    assert_eq!(lost, [(0, Unsent::TooLong), (1, Unsent::TooLong)]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use braid_io::{Port, State, Unsent, wait};
+use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::FRAME;
 use braid_packet::{Frame, Pool};
 
@@ -43,6 +44,33 @@ pub fn datagram(flow: u8) -> Vec<u8> {
     frame.extend([0, flow, 0, 53, 0, 26, 0, 0]);
     frame.resize(60, 0);
     frame
+}
+
+/// Segments of a TCP connection, as they follow each other: 1,400 bytes in each, and fewer in the
+/// last one.
+pub fn segments(count: u16) -> Vec<Vec<u8>> {
+    let segment = |number: u16| {
+        let is_last = number + 1 == count;
+        let payload = pattern(if is_last { 700 } else { 1400 });
+        let length = u16::try_from(20 + payload.len()).unwrap();
+        let mut tcp = vec![0x9c, 0x40, 0, 80];
+        tcp.extend((u32::from(number) * 1400).to_be_bytes());
+        tcp.extend([0, 0, 0, 1, 0x50, if is_last { 0x18 } else { 0x10 }, 1, 0, 0, 0, 0, 0]);
+        tcp.extend(payload);
+        let addresses = [10, 1, 0, 1, 10, 1, 0, 2];
+        let sum = Sum16::default().with(&addresses).with_word(6).with_word(length.into());
+        let sum = !sum.with(&tcp).folded();
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        let mut ip = vec![0x45, 0];
+        ip.extend((20 + length).to_be_bytes());
+        ip.extend(65_500_u16.wrapping_add(number).to_be_bytes());
+        ip.extend([0x40, 0, 64, 6, 0, 0]);
+        ip.extend(addresses);
+        let sum = rfc1071(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        [vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0], ip, tcp].concat()
+    };
+    (0..count).map(segment).collect()
 }
 
 /// A pool that is large enough for all ports of a test.
