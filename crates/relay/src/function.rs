@@ -14,6 +14,11 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 /// How often the function looks for connections for which time has passed (ns).
 const TICK: u64 = 2_000_000;
+/// After this time (ns), a connection answers the segments that have come. In a live run, the
+/// segments of a burst come at the same time, so it answers them together.
+const TURN: u64 = 1;
+/// The number of the timer of a turn.
+const TURN_TIMER: u32 = 1;
 /// The most frames that leave in a call.
 const MOST_FRAMES: u32 = 64;
 /// The initial sequence numbers go up by one in this time (ns), as RFC 6528 §3 asks.
@@ -43,6 +48,8 @@ pub struct Relay<A: Application> {
     secret: Secret,
     /// The connections that have something to do, by its time (ns).
     due: BTreeSet<(u64, Flow)>,
+    /// Whether a timer has been set after which connections answer.
+    has_turn: bool,
     /// The connections that only wait for late segments, the oldest first; and some that have gone.
     waiting: VecDeque<Flow>,
     shared: A::Shared,
@@ -197,7 +204,7 @@ impl<A: Application> Relay<A> {
                     now,
                 };
                 let connection = Connection::new(&frame, opening, &self.shared);
-                self.answer(flow, Kept::new(connection), packet, now);
+                self.answer_soon(flow, Kept::new(connection), packet, now);
                 Verdict::Consume
             }
             (None, _) => {
@@ -206,7 +213,7 @@ impl<A: Application> Relay<A> {
             }
             (Some(mut kept), Some(frame)) if frame.is_right => {
                 kept.connection.segment(&frame, now);
-                self.answer(flow, kept, packet, now);
+                self.answer_soon(flow, kept, packet, now);
                 Verdict::Consume
             }
             (Some(kept), frame) => {
@@ -225,26 +232,23 @@ impl<A: Application> Relay<A> {
         frame.is_right && is_syn == Flags::SYN.0 && self.has(frame.ends.to.1)
     }
 
-    /// Sends what a connection has to send now, and keeps it if it is not over.
-    fn answer(
+    /// Keeps a connection that answers in the next turn.
+    fn answer_soon(
         &mut self,
         flow: Flow,
         mut kept: Box<Kept<A>>,
         packet: &mut PacketRef<'_, Self>,
         now: u64,
     ) {
-        let is_from_left = packet.get(Field::PktBackward) != Some(1);
-        let client_is_left = kept.connection.client_is_left;
-        let mut out = |side: Side, frame: &[u8]| {
-            // Refused only beyond the limit, which `most` keeps.
-            let _ = packet.send(frame, way(side, client_is_left, is_from_left));
-        };
-        let (_, goes_on) = self.run((flow, &mut kept), (now, MOST_FRAMES as usize), &mut out);
-        match goes_on {
-            true => self.keep(packet, kept),
-            false => self.end(flow, &kept, packet.host()),
-        }
-        self.count(packet.host());
+        self.schedule(flow, &mut kept, Some(now));
+        self.keep(packet, kept);
+        self.take_turn(packet.host());
+    }
+
+    /// Sets the timer after which connections answer.
+    fn take_turn(&mut self, host: &mut Host<'_>) {
+        // Without the timer they answer at the next tick.
+        self.has_turn = self.has_turn || host.after::<Self>(TURN, TURN_TIMER).is_ok();
     }
 
     /// Keeps a connection for the next packets of its flow.
@@ -255,10 +259,10 @@ impl<A: Application> Relay<A> {
     }
 }
 
-/// The way to a side, for a packet that comes from the left or from the right.
-fn way(to: Side, client_is_left: bool, is_from_left: bool) -> Verdict {
+/// The way from a timer to a side.
+fn way(to: Side, client_is_left: bool) -> Verdict {
     let is_to_left = (to == Side::Client) == client_is_left;
-    if is_to_left == is_from_left { Verdict::Back } else { Verdict::Forward }
+    if is_to_left { Verdict::Back } else { Verdict::Forward }
 }
 
 /// Whether a flow has a connection that only waits for late segments.
@@ -297,6 +301,7 @@ impl<A: Application> Function for Relay<A> {
                 _ => Secret::Random(RandomState::new()),
             },
             due: BTreeSet::new(),
+            has_turn: false,
             waiting: VecDeque::new(),
             shared: A::shared(host)?,
             connections: host.counter("connections"),
@@ -323,13 +328,15 @@ impl<A: Application> Function for Relay<A> {
         }
     }
 
-    fn timer(&mut self, _number: u32, host: &mut Host<'_>) {
+    fn timer(&mut self, number: u32, host: &mut Host<'_>) {
+        self.has_turn = self.has_turn && number != TURN_TIMER;
         let now = host.now();
         let mut left = MOST_FRAMES as usize;
         // Each connection has one turn.
         let due: Vec<(u64, Flow)> = self.due.range(..=(now, Flow(u64::MAX))).copied().collect();
         for (at, flow) in due {
             if left == 0 {
+                self.take_turn(host);
                 break;
             }
             let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) else {
@@ -338,9 +345,8 @@ impl<A: Application> Function for Relay<A> {
             };
             let client_is_left = kept.connection.client_is_left;
             let mut out = |side: Side, frame: &[u8]| {
-                // Refused only beyond the limit, which `most` keeps. From a timer, the way is as
-                // for a packet that comes from the left.
-                let _ = host.send_from_timer(frame, way(side, client_is_left, true));
+                // Refused only beyond the limit, which `most` keeps.
+                let _ = host.send_from_timer(frame, way(side, client_is_left));
             };
             let (sent, goes_on) = self.run((flow, &mut kept), (now, left), &mut out);
             left -= sent;

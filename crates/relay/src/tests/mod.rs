@@ -247,7 +247,8 @@ impl World {
                 (place, frame) => self.arrive(place, &frame),
             }
         }
-        self.proxy.advance(self.now);
+        // What has come in this millisecond is answered a nanosecond later.
+        self.proxy.advance(self.now + 1);
         let outputs = self.proxy.take_outputs();
         self.leave(outputs, true);
         for (frames, from_client) in

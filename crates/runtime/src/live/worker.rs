@@ -266,7 +266,10 @@ impl<'a> Worker<'a> {
             }
             match self.polling.sleeps(now) {
                 true => self.idle(end_ns)?,
-                false => std::thread::yield_now(),
+                false => {
+                    self.advance(now);
+                    std::thread::yield_now();
+                }
             }
             looked_ns = None;
         }
