@@ -17,10 +17,16 @@ impl Sum16 {
     /// Adds bytes. The first byte is the high byte of a word, and a missing last byte counts as 0.
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Sum16 {
-        let (words, odd) = bytes.as_chunks::<2>();
-        let sum: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
-        let odd = odd.first().map_or(0, |byte| u64::from(*byte) << 8);
-        Sum16(self.0 + sum + odd)
+        // Words of the machine's byte order, and twice as long, have the same sum but for the order
+        // of its two bytes (RFC 1071, §2).
+        let (words, rest) = bytes.as_chunks::<4>();
+        // No packet has enough words for an overflow, and sums without a check take vectors.
+        let add = |sum: u64, word: &[u8; 4]| sum.wrapping_add(u32::from_ne_bytes(*word).into());
+        let sum = words.iter().fold(0, add);
+        let mut last = [0; 4];
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        let sum = Sum16(sum + u64::from(u32::from_ne_bytes(last))).folded();
+        Sum16(self.0 + u64::from(u16::from_be(sum)))
     }
 
     /// Adds a number.

@@ -8,12 +8,15 @@ use std::net::IpAddr;
 /// A side of a proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
+    /// The host that has opened the connection.
     Client,
+    /// The host that the client names.
     Server,
 }
 
 impl Side {
     /// The other side.
+    #[must_use]
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -25,12 +28,15 @@ impl Side {
 /// The bytes for both sides.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Queues {
+    /// Those for the client.
     pub to_client: Queue,
+    /// Those for the server.
     pub to_server: Queue,
 }
 
 impl Queues {
     /// Whether as much waits for a side as should.
+    #[must_use]
     pub fn is_full(&self, side: Side) -> bool {
         match side {
             Side::Client => self.to_client.is_full(),
@@ -56,12 +62,13 @@ pub struct At {
     pub server: (IpAddr, u16),
 }
 
-/// Takes the bytes of both sides, and gives bytes for them.
+/// What a proxy does with the bytes of a connection: it takes those of both sides, and gives bytes
+/// for them. [`crate::Relay`] makes a native function of it.
 pub trait Application: Sized + Send + 'static {
     /// What the function says of itself.
     const ABOUT: &CStr;
-    /// The names of its counters.
-    const COUNTERS: &[&str];
+    /// The names of its counters. None by default.
+    const COUNTERS: &[&str] = &[];
     /// What all connections of an instance share.
     type Shared: Send;
 
@@ -71,8 +78,10 @@ pub trait Application: Sized + Send + 'static {
     /// The configuration cannot be used.
     fn shared(host: &Host<'_>) -> Result<Self::Shared, String>;
 
-    /// What has been counted, in the order of the counters' names. The function sets it back.
-    fn counts(shared: &mut Self::Shared) -> &mut [u64];
+    /// What has been counted, in the order of the counters' names. The proxy sets it back to 0.
+    fn counts(_shared: &mut Self::Shared) -> &mut [u64] {
+        &mut []
+    }
 
     /// For a new connection.
     fn new(shared: &Self::Shared) -> Self;
@@ -94,8 +103,9 @@ pub trait Application: Sized + Send + 'static {
         to.is_full(from.other())
     }
 
-    /// A side sends no more bytes.
-    fn end(&mut self, from: Side, to: &mut Queues, shared: &mut Self::Shared);
+    /// A side sends no more bytes. The proxy ends the other direction behind all bytes that wait for
+    /// it.
+    fn end(&mut self, _from: Side, _to: &mut Queues, _shared: &mut Self::Shared) {}
 
     /// Whether a connection to the server begins only when there are bytes for it.
     fn is_lazy(_shared: &Self::Shared) -> bool {
@@ -112,10 +122,12 @@ pub trait Application: Sized + Send + 'static {
         false
     }
 
-    /// Writes it. It may give the sides bytes for that.
+    /// Writes what it needs to go on in another instance, for a reload or a state file. It may give
+    /// the sides bytes for that.
     fn put(&mut self, to: &mut Queues, out: &mut Vec<u8>);
 
-    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    /// Reads what [`Self::put`] has written, and takes it from the front of the bytes. `None` if the
+    /// bytes are damaged.
     fn read(from: &mut &[u8], shared: &Self::Shared) -> Option<Self>;
 }
 
@@ -125,15 +137,10 @@ pub struct Unchanged;
 
 impl Application for Unchanged {
     const ABOUT: &CStr = c"ends TCP connections, and opens connections to their servers";
-    const COUNTERS: &[&str] = &[];
     type Shared = ();
 
     fn shared(_host: &Host<'_>) -> Result<(), String> {
         Ok(())
-    }
-
-    fn counts((): &mut ()) -> &mut [u64] {
-        &mut []
     }
 
     fn new((): &()) -> Self {
@@ -144,8 +151,6 @@ impl Application for Unchanged {
         to.to(from.other()).extend(bytes);
         bytes.len()
     }
-
-    fn end(&mut self, _from: Side, _to: &mut Queues, (): &mut ()) {}
 
     fn put(&mut self, _to: &mut Queues, _out: &mut Vec<u8>) {}
 

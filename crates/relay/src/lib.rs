@@ -7,11 +7,22 @@
 //! application takes the bytes of one side and gives bytes for the other.
 //!
 //! A program that links the crate has the functions as the set "relay" ([`register`]).
+//!
+//! An application of one's own is a proxy, too. This one puts `> ` in front of each line that comes
+//! from the server. Built as a shared library (`crate-type = ["cdylib"]`), it is used with
+//! `native nf quote(ports: set<port>) from "libquote.so";`
+//!
+//! ```
+#![doc = include_str!("../examples/quote.rs")]
+//! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
+
+#[cfg(test)]
+extern crate self as braid_relay;
 
 mod application;
 mod cache;
@@ -24,7 +35,9 @@ mod queue;
 mod tests;
 pub mod wire;
 
-pub use function::{Http, Tcp};
+pub use application::{Application, At, Queues, Side, Unchanged};
+pub use function::{Http, Relay, Tcp};
+pub use queue::Queue;
 
 use braid_native::RawNf;
 

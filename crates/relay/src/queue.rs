@@ -19,17 +19,19 @@ impl Queue {
     }
 
     /// The bytes that wait.
+    #[must_use]
     pub fn waiting(&self) -> &[u8] {
         self.bytes.get(self.taken..).unwrap_or_default()
     }
 
     /// Whether nothing more should be added now.
+    #[must_use]
     pub fn is_full(&self) -> bool {
         self.waiting().len() >= MOST
     }
 
     /// The endpoint has taken this many bytes.
-    pub fn take(&mut self, count: usize) {
+    pub(crate) fn take(&mut self, count: usize) {
         self.taken += count;
         if self.waiting().is_empty() {
             self.bytes.clear();

@@ -295,3 +295,15 @@ fn fields_of_a_quoted_ip_header_change_its_checksum_and_that_of_the_error() {
     // The quoted datagram's checksum covers none of them.
     assert_eq!(changed[20..], quoted[20..]);
 }
+
+proptest! {
+    /// Sums of any bytes are those of their words, one after the other.
+    #[test]
+    fn sums_are_those_of_the_words(bytes in prop::collection::vec(any::<u8>(), 0..200), from in 0..4_usize) {
+        let bytes = bytes.get(from..).unwrap_or_default();
+        let word = |pair: &[u8]| u32::from(pair[0]) * 256 + pair.get(1).map_or(0, |low| u32::from(*low));
+        let around = |sum: u32, word: u32| (sum + word) % 0x1_0000 + (sum + word) / 0x1_0000;
+        let sum = bytes.chunks(2).map(word).fold(0, around);
+        prop_assert_eq!(u32::from(checksum::Sum16::default().with(bytes).folded()), sum);
+    }
+}

@@ -2,6 +2,7 @@
 
 mod cache;
 mod http;
+mod own;
 mod tcp;
 
 use crate::wire::{self, Ends, Frame};
