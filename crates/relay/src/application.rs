@@ -122,6 +122,11 @@ pub trait Application: Sized + Send + 'static {
         false
     }
 
+    /// The memory that it takes for the connection besides its own size (bytes).
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// Writes what it needs to go on in another instance, for a reload or a state file. It may give
     /// the sides bytes for that.
     fn put(&mut self, to: &mut Queues, out: &mut Vec<u8>);

@@ -106,8 +106,7 @@ impl<A: Application> Connection<A> {
             }
         }
         if self.application.is_broken() {
-            self.client.endpoint.abort();
-            self.server.endpoint.abort();
+            self.abort();
         }
         if let Some(side) = self.failed() {
             self.peer(side.other()).endpoint.abort();
@@ -241,6 +240,19 @@ impl<A: Application> Connection<A> {
     pub fn was_refused(&self) -> bool {
         let Status { is_established, failure, .. } = self.server.endpoint.status();
         !is_established && matches!(failure, Some(Failure::Refused | Failure::TimedOut))
+    }
+
+    /// The memory that it takes (bytes).
+    pub fn memory(&self) -> usize {
+        let Queues { to_client, to_server } = &self.queues;
+        let endpoints = self.client.endpoint.memory() + self.server.endpoint.memory();
+        endpoints + to_client.memory() + to_server.memory() + self.application.memory()
+    }
+
+    /// Gives it up: each side gets a RST.
+    pub fn abort(&mut self) {
+        self.client.endpoint.abort();
+        self.server.endpoint.abort();
     }
 
     /// Writes the connection.

@@ -21,6 +21,8 @@ const TURN: u64 = 1;
 const TURN_TIMER: u32 = 1;
 /// The most frames that leave in a call.
 const MOST_FRAMES: u32 = 64;
+/// The most memory of all connections, unless it is configured (bytes).
+const MEMORY: u128 = 1 << 30;
 /// The initial sequence numbers go up by one in this time (ns), as RFC 6528 §3 asks.
 const ISN_TICK: u64 = 4_000;
 
@@ -54,9 +56,14 @@ pub struct Relay<A: Application> {
     waiting: VecDeque<Flow>,
     shared: A::Shared,
     counters: Vec<i32>,
-    /// The counter of connections, and that of connections that servers have refused.
+    /// The counter of connections, that of connections that servers have refused, and that of
+    /// connections that were ended because of their memory.
     connections: i32,
     refused: i32,
+    too_large: i32,
+    /// The most memory of all connections, and what they take now (bytes).
+    most_memory: usize,
+    memory: usize,
     /// The bytes of the packet.
     bytes: Vec<u8>,
 }
@@ -88,11 +95,13 @@ pub struct Kept<A> {
     due: Option<u64>,
     /// Whether it only waits for late segments.
     waits: bool,
+    /// Its part of the memory of all connections (bytes).
+    memory: usize,
 }
 
 impl<A: Application> Kept<A> {
     fn new(connection: Connection<A>) -> Box<Self> {
-        Box::new(Self { connection, due: None, waits: false })
+        Box::new(Self { connection, due: None, waits: false, memory: 0 })
     }
 }
 
@@ -118,6 +127,13 @@ impl<A: Application> Relay<A> {
             self.due.extend(due.map(|at| (at, flow)));
             kept.due = due;
         }
+    }
+
+    /// Enters how much memory a connection takes.
+    fn measure(&mut self, kept: &mut Kept<A>) {
+        let memory = kept.connection.memory();
+        self.memory = self.memory - kept.memory + memory;
+        kept.memory = memory;
     }
 
     /// Removes a connection's item.
@@ -170,8 +186,35 @@ impl<A: Application> Relay<A> {
         }
     }
 
+    /// If all connections together take too much memory, ends those that take most, until an eighth
+    /// is free.
+    fn relieve(&mut self, now: u64, host: &mut Host<'_>) {
+        if self.memory <= self.most_memory {
+            return;
+        }
+        let flows = host.flows().into_iter();
+        let memory = |flow| Some((host.flow::<Self>(flow)?.as_ref()?.memory, flow));
+        let mut largest: Vec<(usize, Flow)> = flows.filter_map(memory).collect();
+        largest.sort_unstable_by(|one, other| other.cmp(one));
+        for (memory, flow) in largest {
+            if self.memory <= self.most_memory / 8 * 7 {
+                break;
+            }
+            if let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) {
+                kept.connection.abort();
+                self.memory -= memory;
+                kept.memory = 0;
+                self.schedule(flow, &mut kept, Some(now));
+                put(kept, flow, host);
+                host.count(self.too_large, 1);
+            }
+        }
+        self.take_turn(host);
+    }
+
     /// A connection is over.
     fn end(&mut self, flow: Flow, kept: &Kept<A>, host: &mut Host<'_>) {
+        self.memory -= kept.memory;
         if kept.connection.was_refused() {
             host.count(self.refused, 1);
         }
@@ -192,6 +235,7 @@ impl<A: Application> Relay<A> {
             && one.connection.may_begin_anew(&frame)
         {
             self.forget(flow, one.due);
+            self.memory -= one.memory;
             kept = None;
         }
         let verdict = match (kept, frame) {
@@ -240,6 +284,7 @@ impl<A: Application> Relay<A> {
         packet: &mut PacketRef<'_, Self>,
         now: u64,
     ) {
+        self.measure(&mut kept);
         self.schedule(flow, &mut kept, Some(now));
         self.keep(packet, kept);
         self.take_turn(packet.host());
@@ -263,6 +308,13 @@ impl<A: Application> Relay<A> {
 fn way(to: Side, client_is_left: bool) -> Verdict {
     let is_to_left = (to == Side::Client) == client_is_left;
     if is_to_left { Verdict::Back } else { Verdict::Forward }
+}
+
+/// Keeps a connection for the next packets of its flow.
+fn put<A: Application>(kept: Box<Kept<A>>, flow: Flow, host: &mut Host<'_>) {
+    if let Some(place) = host.flow::<Relay<A>>(flow) {
+        *place = Some(kept);
+    }
 }
 
 /// Whether a flow has a connection that only waits for late segments.
@@ -292,6 +344,8 @@ impl<A: Application> Function for Relay<A> {
         }
         let mss = host.config("mss").unwrap_or(1_440);
         let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
+        let most_memory = host.config("memory").unwrap_or(MEMORY);
+        let most_memory = usize::try_from(most_memory).map_err(|_| "`memory` is too large")?;
         host.every::<Self>(TICK, 0).map_err(|_| "it needs a timer")?;
         Ok(Self {
             ports,
@@ -306,6 +360,9 @@ impl<A: Application> Function for Relay<A> {
             shared: A::shared(host)?,
             connections: host.counter("connections"),
             refused: host.counter("refused"),
+            too_large: host.counter("ended for memory"),
+            most_memory,
+            memory: 0,
             counters: A::COUNTERS.iter().map(|name| host.counter(name)).collect(),
             bytes: Vec::new(),
         })
@@ -350,18 +407,24 @@ impl<A: Application> Function for Relay<A> {
             };
             let (sent, goes_on) = self.run((flow, &mut kept), (now, left), &mut out);
             left -= sent;
-            if !goes_on {
-                self.end(flow, &kept, host);
-            } else if let Some(place) = host.flow::<Self>(flow) {
-                *place = Some(kept);
+            match goes_on {
+                true => {
+                    self.measure(&mut kept);
+                    put(kept, flow, host);
+                }
+                false => self.end(flow, &kept, host),
             }
         }
+        self.relieve(now, host);
         while self.waiting.pop_front_if(|flow| !waits::<A>(*flow, host)).is_some() {}
         self.count(host);
     }
 
     fn flow_end(&mut self, flow: Flow, kept: Self::Flow, _host: &mut Host<'_>) {
-        self.forget(flow, kept.and_then(|kept| kept.due));
+        if let Some(kept) = kept {
+            self.memory -= kept.memory;
+            self.forget(flow, kept.due);
+        }
     }
 
     fn save(&mut self, host: &mut Host<'_>) -> Option<Vec<u8>> {
@@ -386,6 +449,7 @@ impl<A: Application> Function for Relay<A> {
             let connection = Connection::read(&mut one, &self.shared);
             let connection = connection.filter(|_| one.is_empty()).ok_or_else(damaged)?;
             let mut kept = Kept::new(connection);
+            self.measure(&mut kept);
             self.schedule(flow, &mut kept, Some(now));
             *host.flow::<Self>(flow).ok_or_else(damaged)? = Some(kept);
         }

@@ -16,8 +16,10 @@ use std::sync::Arc;
 
 /// A shorter response is not worth the effort (bytes).
 const LEAST: u64 = 256;
-/// How many responses are compressed at a time: each takes some 300 KB. Others stay as they are.
+/// How many responses are compressed at a time: others stay as they are.
 const MOST_AT_A_TIME: usize = 1_000;
+/// The memory for compressing a response (bytes).
+const COMPRESSOR: usize = 300 << 10;
 /// How many requests of a connection that wait for their responses have a key.
 const MOST_KEYS: usize = 8;
 /// The types of content that compression makes smaller, besides texts.
@@ -194,6 +196,12 @@ impl Application for Http {
 
     fn is_broken(&self) -> bool {
         self.is_broken
+    }
+
+    fn memory(&self) -> usize {
+        let heads: usize = self.heads.iter().map(Vec::capacity).sum();
+        let compressor = self.response.body.as_ref().map_or(0, |_| COMPRESSOR);
+        heads + self.messages.memory() + compressor
     }
 
     fn put(&mut self, to: &mut Queues, out: &mut Vec<u8>) {

@@ -30,6 +30,11 @@ impl Queue {
         self.waiting().len() >= MOST
     }
 
+    /// Its memory besides its own size (bytes).
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The endpoint has taken this many bytes.
     pub(crate) fn take(&mut self, count: usize) {
         self.taken += count;

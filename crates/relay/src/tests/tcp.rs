@@ -22,6 +22,7 @@ fn exchange(mut world: World, lens: [usize; 2], restarts: bool) {
     assert!(world.server.received == bytes[0], "{} bytes", world.server.received.len());
     assert!(world.client.received == bytes[1], "{} bytes", world.client.received.len());
     assert_eq!((world.passed, &world.dropped[..]), (0, &[][..]));
+    assert_eq!(world.strays.len(), 0);
     let status = [world.client.status(), world.server.status()];
     assert_eq!(status.map(|status| status.and_then(|status| status.failure)), [None; 2]);
     assert!(world.until(30_000, |world| world.connections() == 0));
@@ -286,6 +287,33 @@ fn directions_do_not_wait_for_each_other() {
             assert!(world.until(60_000, arrived), "{function}, {from_client}");
         }
     }
+}
+
+/// A client that asks for much and reads nothing is ended when the proxy needs its memory for
+/// another one.
+#[test]
+fn connection_that_takes_most_memory_makes_room() {
+    let mut world = world("tcp", 0, 0);
+    world.config.push(("memory".to_owned(), Value::scalar(2 << 20)));
+    world.proxy = instance("tcp", &world.config);
+    for port in 1..=3 {
+        // Each of them takes more than half a MiB.
+        world.begin_anew(port);
+        world.server.to_send.extend(body(3_000_000, port.into()));
+        world.client.reads = 0;
+        world.connect();
+        world.until(5_000, |_| false);
+    }
+    assert!(world.counter("ended for memory") > 0, "{} connections", world.connections());
+    let before = world.counter("ended for memory");
+    let resets = |frame: &Vec<u8>| Frame::of(frame).unwrap().segment.flags.has(Flags::RST);
+    assert!(world.strays.iter().filter(|frame| resets(frame)).count() > 0);
+    world.begin_anew(9);
+    world.server.to_send.extend(body(1_000_000, 9));
+    world.connect();
+    assert!(world.until(30_000, |world| world.client.received == body(1_000_000, 9)));
+    assert!(world.connections() >= 2);
+    assert!(world.counter("ended for memory") <= before + 1);
 }
 
 /// A run ends its time at once.
