@@ -8,6 +8,9 @@ use braid_http::wire::{list, number, read_bool, read_list, read_number};
 use braid_tcp::{Reader, State, Stored as _};
 use std::net::IpAddr;
 
+/// The usual size of a frame (bytes).
+const FRAME: usize = 1_600;
+
 /// What sends and receives on one side.
 #[derive(Debug)]
 struct Peer {
@@ -186,7 +189,7 @@ impl<A: Application> Connection<A> {
 
     /// Gives the frames that the endpoints send now.
     fn send(&mut self, (now, most): (u64, usize), out: &mut dyn FnMut(Side, &[u8])) -> usize {
-        let mut frame = Vec::new();
+        let mut frame = Vec::with_capacity(FRAME);
         if self.server.endpoint.status().is_established || !self.has_server {
             self.client.endpoint.proceed();
         }

@@ -162,13 +162,11 @@ pub fn write(link: &[u8], ends: Ends, number: u16, segment: &Outgoing<'_>, out: 
 }
 
 fn write_ipv4(from: Ipv4Addr, to: Ipv4Addr, number: u16, len: usize, out: &mut Vec<u8>) {
-    let mut header = [0; 20];
-    let total = u16::try_from(header.len() + len).unwrap_or(u16::MAX).to_be_bytes();
+    let [t0, t1] = u16::try_from(20 + len).unwrap_or(u16::MAX).to_be_bytes();
     let [n0, n1] = number.to_be_bytes();
-    // Version and header length, length, identification, "don't fragment", TTL, protocol.
-    let first = [0x45, 0, total[0], total[1], n0, n1, 0x40, 0, TTL, TCP];
-    let parts = [&first[..], &[0; 2], &from.octets(), &to.octets()];
-    header.iter_mut().zip(parts.concat()).for_each(|(to, from)| *to = from);
+    let ([a, b, c, d], [e, f, g, h]) = (from.octets(), to.octets());
+    // Version and header length, length, identification, "don't fragment", TTL, protocol, checksum.
+    let mut header = [0x45, 0, t0, t1, n0, n1, 0x40, 0, TTL, TCP, 0, 0, a, b, c, d, e, f, g, h];
     let sum = checksum::rfc1071(&header).to_be_bytes();
     [header[10], header[11]] = sum;
     out.extend(header);
