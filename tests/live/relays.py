@@ -15,7 +15,31 @@ TEXT = "".join(f"Line {at * at} of a long text.\n" for at in range(20_000)).enco
 
 def relays(braid, engine):
     """Transfers stay whole in both directions, and texts are compressed for those who take it."""
-    return also_with_losses(scene, braid, engine)
+    return also_with_losses(scene, braid, engine) + narrow(braid, engine)
+
+
+def narrow(braid, engine):
+    """A router behind the proxy has a link for short packets only."""
+    with World("client", "braid", "router", "server") as world:
+        world.pair("braid", "lan0", "client", "eth0")
+        world.pair("braid", "wan0", "router", "eth0")
+        world.pair("router", "eth1", "server", "eth0")
+        for name, device, address in (("client", "eth0", "10.7.0.1"), ("router", "eth0", "10.7.0.3"),
+                                      ("router", "eth1", "10.7.1.1"), ("server", "eth0", "10.7.1.2")):
+            world.ip(name, "addr", "add", f"{address}/24", "dev", device)
+        world.ip("router", "link", "set", "eth1", "mtu", "1300")
+        world.run("router", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        world.ip("client", "route", "add", "10.7.1.0/24", "via", "10.7.0.3")
+        # The server does not tell of the link, but keeps to it.
+        world.ip("server", "route", "add", "10.7.0.0/24", "via", "10.7.1.1", "mtu", "1300", "advmss",
+                 "1460")
+        world.serve("server", "10.7.1.2")
+        run = Braid(world, braid, engine, "relays.braid", "in=af_packet:lan0", "out=af_packet:wan0")
+        expect(world.peer("client", "upload", "10.7.1.2"), "same")
+        expect(world.peer("client", "download", "10.7.1.2"), "same 10.7.0.1")
+        report = run.stop()
+        expect(report["lost"], {})
+        return report["packets_in"]
 
 
 def scene(braid, engine, faults):

@@ -59,10 +59,21 @@ impl Congestion {
         (self.counted, self.recovery, self.until) = (0, Recovery::Timeout, until);
     }
 
-    /// Bytes were acknowledged outside of fast recovery.
+    /// All that is under way, up to `until`, leaves again, but not because of congestion.
+    pub fn repeat(&mut self, until: u64) {
+        if self.recovery != Recovery::Timeout {
+            (self.counted, self.recovery, self.until) = (0, Recovery::Fast, until);
+        }
+    }
+
+    /// Bytes were acknowledged outside of fast recovery. In slow start, the window grows by one
+    /// segment for two, as with delayed acknowledgements. An acknowledgement may stand for many
+    /// segments that travelled together. Behind a time-out, the window grows by one segment
+    /// (RFC 3465 §2.3).
     pub fn grow(&mut self, acknowledged: u64, segment: u64) {
         if self.window < self.threshold {
-            self.window = self.window.saturating_add(acknowledged.min(segment));
+            let half = if self.recovery == Recovery::Timeout { 0 } else { acknowledged / 2 };
+            self.window = self.window.saturating_add(half.max(acknowledged.min(segment)));
             return;
         }
         self.counted = self.counted.saturating_add(acknowledged);

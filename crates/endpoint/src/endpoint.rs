@@ -7,7 +7,7 @@ use crate::receiver::Receiver;
 use crate::rtt::Rtt;
 use crate::segment::Incoming;
 use crate::sender::{Bounds, Sender};
-use crate::settings::{DEFAULT_MSS, Settings};
+use crate::settings::{DEFAULT_MSS, LEAST_MSS, Settings};
 use crate::status::{Agreed, Failure, Status};
 
 /// How far the connection is. The states that follow ESTABLISHED come from the FINs.
@@ -175,6 +175,24 @@ impl Endpoint {
             }
             _ => {}
         }
+    }
+
+    /// A router has dropped the segment with this number, because its next link takes `most` bytes
+    /// of TCP without its header at most (RFC 1191, RFC 8201). From now on, segments are as short.
+    /// What is under way leaves again. Whether the message was believed: one about a segment that is
+    /// not under way may be forged (RFC 5927 §7).
+    pub fn too_long(&mut self, seq: Seq, most: u16) -> bool {
+        let (unacked, next) = (self.sender.unacked.cast_signed(), self.sender.next.cast_signed());
+        let is_under_way = (unacked..next).contains(&self.sender.offset(seq));
+        let most = most.max(LEAST_MSS);
+        if self.phase != Phase::Open || !is_under_way || most >= self.agreed.mss {
+            return false;
+        }
+        self.agreed.mss = most;
+        self.sender.repeat();
+        // Acknowledgements could be those of either copy.
+        self.timed = None;
+        true
     }
 
     /// Gives the connection up. A RST leaves with the next `send`, if the peer knows of the

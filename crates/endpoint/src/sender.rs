@@ -233,6 +233,12 @@ impl Sender {
         self.is_urgent = true;
     }
 
+    /// All that is under way is lost, because its segments were too long.
+    pub fn repeat(&mut self) {
+        self.congestion.repeat(self.next);
+        (self.resent, self.lost, self.is_urgent) = (self.unacked, self.next, true);
+    }
+
     /// The SYN is sent again.
     pub fn repeat_syn(&mut self) {
         (self.resent, self.lost) = (0, self.next.min(1));

@@ -2,7 +2,7 @@
 
 use crate::application::{Application, At, Queues, Side};
 use crate::queue::MOST;
-use crate::wire::{self, Ends, Frame, MOST_LINK};
+use crate::wire::{self, Ends, Frame, MOST_LINK, TooLong};
 use braid_endpoint::{Endpoint, Failure, Settings, Status};
 use braid_http::wire::{list, number, read_bool, read_list, read_number};
 use braid_tcp::{Reader, State, Stored as _};
@@ -97,6 +97,18 @@ impl<A: Application> Connection<A> {
         let peer = self.peer(from);
         wire::turn(frame.link, &mut peer.link);
         peer.endpoint.segment(&frame.segment, now);
+    }
+
+    /// The ends, from the client to the server.
+    pub fn ends(&self) -> Ends {
+        self.ends
+    }
+
+    /// A segment was too long for a link. Whether that was believed: shorter ones leave then.
+    pub fn too_long(&mut self, message: &TooLong) -> bool {
+        // Segments with the server's ends leave by the client's side.
+        let Some(from) = self.sender(message.ends) else { return false };
+        self.peer(from.other()).endpoint.too_long(message.seq, message.most)
     }
 
     /// Carries bytes and ends from each side to the other, as far as there is room.

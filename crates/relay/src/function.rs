@@ -3,13 +3,13 @@
 use crate::application::{Application, Side, Unchanged};
 use crate::connection::{Connection, Opening};
 use crate::http;
-use crate::wire::{Ends, Frame};
+use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
 use braid_http::wire::{list, number, read_list, read_number};
 use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict};
 use braid_packet::{Field, Header};
 use braid_tcp::Flags;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 /// How often the function looks for connections for which time has passed (ns).
@@ -48,6 +48,8 @@ pub struct Relay<A: Application> {
     ports: Vec<(u16, u16)>,
     settings: Settings,
     secret: Secret,
+    /// The connections by their ends, from the client to the server.
+    flows: HashMap<Ends, Flow>,
     /// The connections that have something to do, by its time (ns).
     due: BTreeSet<(u64, Flow)>,
     /// Whether a timer has been set after which connections answer.
@@ -212,9 +214,16 @@ impl<A: Application> Relay<A> {
         self.take_turn(host);
     }
 
+    /// Forgets a connection.
+    fn leave(&mut self, flow: Flow, kept: &Kept<A>) {
+        self.memory -= kept.memory;
+        self.flows.remove(&kept.connection.ends());
+        self.forget(flow, kept.due);
+    }
+
     /// A connection is over.
     fn end(&mut self, flow: Flow, kept: &Kept<A>, host: &mut Host<'_>) {
-        self.memory -= kept.memory;
+        self.leave(flow, kept);
         if kept.connection.was_refused() {
             host.count(self.refused, 1);
         }
@@ -234,8 +243,7 @@ impl<A: Application> Relay<A> {
             && self.begins(&frame)
             && one.connection.may_begin_anew(&frame)
         {
-            self.forget(flow, one.due);
-            self.memory -= one.memory;
+            self.leave(flow, one);
             kept = None;
         }
         let verdict = match (kept, frame) {
@@ -248,6 +256,7 @@ impl<A: Application> Relay<A> {
                     now,
                 };
                 let connection = Connection::new(&frame, opening, &self.shared);
+                self.flows.insert(frame.ends, flow);
                 self.answer_soon(flow, Kept::new(connection), packet, now);
                 Verdict::Consume
             }
@@ -267,6 +276,27 @@ impl<A: Application> Relay<A> {
         };
         self.bytes = bytes;
         verdict
+    }
+
+    /// The packet is an ICMP message. It ends here if it tells of a segment that was too long for a
+    /// link, and that a proxied connection may have sent.
+    fn hear_icmp(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        let bytes: Vec<u8> = packet.bytes().into();
+        let Some(message) = TooLong::of(&bytes) else { return Verdict::Forward };
+        let flow =
+            self.flows.get(&message.ends).or_else(|| self.flows.get(&message.ends.reversed()));
+        let Some(flow) = flow.copied() else { return Verdict::Forward };
+        let host = packet.host();
+        let now = host.now();
+        let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) else {
+            return Verdict::Forward;
+        };
+        if kept.connection.too_long(&message) {
+            self.schedule(flow, &mut kept, Some(now));
+            self.take_turn(host);
+        }
+        put(kept, flow, host);
+        Verdict::Consume
     }
 
     /// Whether a segment begins a connection that is proxied.
@@ -354,6 +384,7 @@ impl<A: Application> Function for Relay<A> {
                 Ok(seed) if seed > 0 => Secret::Seed(seed),
                 _ => Secret::Random(RandomState::new()),
             },
+            flows: HashMap::new(),
             due: BTreeSet::new(),
             has_turn: false,
             waiting: VecDeque::new(),
@@ -369,6 +400,9 @@ impl<A: Application> Function for Relay<A> {
     }
 
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        if packet.has(Header::Icmp) || packet.has(Header::Icmp6) {
+            return self.hear_icmp(packet);
+        }
         let port = |field| packet.get(field).and_then(|port| u16::try_from(port).ok());
         let ports = [port(Field::L4Sport), port(Field::L4Dport)];
         let is_proxied = ports.into_iter().flatten().any(|port| self.has(port));
@@ -422,8 +456,7 @@ impl<A: Application> Function for Relay<A> {
 
     fn flow_end(&mut self, flow: Flow, kept: Self::Flow, _host: &mut Host<'_>) {
         if let Some(kept) = kept {
-            self.memory -= kept.memory;
-            self.forget(flow, kept.due);
+            self.leave(flow, &kept);
         }
     }
 
@@ -449,6 +482,7 @@ impl<A: Application> Function for Relay<A> {
             let connection = Connection::read(&mut one, &self.shared);
             let connection = connection.filter(|_| one.is_empty()).ok_or_else(damaged)?;
             let mut kept = Kept::new(connection);
+            self.flows.insert(kept.connection.ends(), flow);
             self.measure(&mut kept);
             self.schedule(flow, &mut kept, Some(now));
             *host.flow::<Self>(flow).ok_or_else(damaged)? = Some(kept);

@@ -9,8 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const TYPE: usize = 12;
 /// The most bytes of a link header: Ethernet with some VLAN tags.
 pub const MOST_LINK: usize = 64;
-/// The number of TCP among the protocols above IP.
+/// The numbers of protocols above IP.
 const TCP: u8 = 6;
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+/// The least MTU that is believed, of IPv4 as in Linux, and of IPv6 (RFC 8200 §5).
+const LEAST_MTU4: u32 = 552;
+const LEAST_MTU6: u32 = 1280;
 /// The bytes of a TCP header without options.
 const TCP_HEADER: usize = 20;
 /// The TTL of new packets.
@@ -31,14 +36,9 @@ impl Ends {
         Self { from: self.to, to: self.from }
     }
 
-    /// The sum of the pseudo header for this many bytes of TCP (RFC 9293 §3.1).
+    /// The sum of the pseudo header for this many bytes of TCP.
     fn pseudo(&self, len: usize) -> Sum16 {
-        let addresses = [self.from.0, self.to.0];
-        let sum = addresses.iter().fold(Sum16::default(), |sum, address| match address {
-            IpAddr::V4(address) => sum.with(&address.octets()),
-            IpAddr::V6(address) => sum.with(&address.octets()),
-        });
-        sum.with_word(TCP.into()).with_word(u32::try_from(len).unwrap_or(u32::MAX))
+        pseudo([self.from.0, self.to.0], TCP, len)
     }
 }
 
@@ -61,7 +61,7 @@ impl<'a> Frame<'a> {
     pub fn of(frame: &'a [u8]) -> Option<Self> {
         let (link, is_v4) = link(frame)?;
         let packet = frame.get(link.len()..)?;
-        let (addresses, tcp) = if is_v4 { ipv4(packet)? } else { ipv6(packet)? };
+        let (addresses, tcp) = if is_v4 { ipv4(packet, TCP)? } else { ipv6(packet, TCP)? };
         let (header, _) = tcp.split_first_chunk::<TCP_HEADER>()?;
         let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = header;
         let data = usize::from(offset >> 4) * 4;
@@ -82,6 +82,65 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// An ICMP message about a segment that was too long for a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong {
+    /// Its sender and its receiver.
+    pub ends: Ends,
+    /// Its number.
+    pub seq: Seq,
+    /// The most bytes of TCP, without its header, that the link takes.
+    pub most: u16,
+}
+
+impl TooLong {
+    /// The message in a frame: "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443
+    /// §3.2). `None` for all other frames.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let (link, is_v4) = link(frame)?;
+        let packet = frame.get(link.len()..)?;
+        let (protocol, kind) = if is_v4 { (ICMP, [3, 4]) } else { (ICMP6, [2, 0]) };
+        let read = if is_v4 { ipv4 } else { ipv6 };
+        let (addresses, message) = read(packet, protocol)?;
+        let (&[message_type, code, _, _, m0, m1, m2, m3], quoted) = message.split_first_chunk()?;
+        let is_right = match is_v4 {
+            true => checksum::rfc1071(message) == 0,
+            false => pseudo(addresses, protocol, message.len()).with(message).folded() == u16::MAX,
+        };
+        if [message_type, code] != kind || !is_right {
+            return None;
+        }
+        // Old routers do not tell the MTU. No link takes less than the least that counts.
+        let (mtu, header, least) = if is_v4 {
+            (u32::from(u16::from_be_bytes([m2, m3])), 20, LEAST_MTU4)
+        } else {
+            (u32::from_be_bytes([m0, m1, m2, m3]), 40, LEAST_MTU6)
+        };
+        let (addresses, tcp) = quoted_tcp(quoted, is_v4)?;
+        let (&[s0, s1, d0, d1, q0, q1, q2, q3], _) = tcp.split_first_chunk()?;
+        let ends = Ends {
+            from: (addresses[0], u16::from_be_bytes([s0, s1])),
+            to: (addresses[1], u16::from_be_bytes([d0, d1])),
+        };
+        let most = mtu.max(least) - header - TCP_HEADER as u32;
+        let most = u16::try_from(most).unwrap_or(u16::MAX);
+        Some(Self { ends, seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])), most })
+    }
+}
+
+/// The addresses of a quoted packet, and the start of its TCP. The quotation may be cut.
+fn quoted_tcp(packet: &[u8], is_v4: bool) -> Option<([IpAddr; 2], &[u8])> {
+    if is_v4 {
+        let header = packet.first_chunk::<20>()?;
+        let len = usize::from(header[0] & 0xf) * 4;
+        let is_tcp = header[0] >> 4 == 4 && len >= 20 && header[9] == TCP;
+        is_tcp.then_some((addresses4(header), packet.get(len..)?))
+    } else {
+        let (header, tcp) = packet.split_first_chunk::<40>()?;
+        (header[0] >> 4 == 6 && header[6] == TCP).then_some((addresses6(header), tcp))
+    }
+}
+
 /// The bytes of a frame in front of the IP header, and whether that is one of IPv4.
 fn link(frame: &[u8]) -> Option<(&[u8], bool)> {
     let types = frame.get(TYPE..)?.as_chunks::<4>().0.iter().zip((TYPE + 2..=MOST_LINK).step_by(4));
@@ -95,30 +154,48 @@ fn link(frame: &[u8]) -> Option<(&[u8], bool)> {
     None
 }
 
-/// The addresses of an IPv4 packet, and its bytes of TCP.
-fn ipv4(packet: &[u8]) -> Option<([IpAddr; 2], &[u8])> {
-    let &[version, _, l0, l1, _, _, f0, f1, _, protocol, _, _, a, b, c, d, e, f, g, h] =
-        packet.first_chunk::<20>()?;
-    let header = usize::from(version & 0xf) * 4;
+/// The addresses of an IPv4 packet of this protocol, and the bytes behind its header.
+fn ipv4(packet: &[u8], wanted: u8) -> Option<([IpAddr; 2], &[u8])> {
+    let header = packet.first_chunk::<20>()?;
+    let &[version, _, l0, l1, _, _, f0, f1, _, protocol, ..] = header;
+    let len = usize::from(version & 0xf) * 4;
     let is_fragment = u16::from_be_bytes([f0, f1]) & 0x3fff != 0;
-    if version >> 4 != 4 || header < 20 || is_fragment || protocol != TCP {
+    if version >> 4 != 4 || len < 20 || is_fragment || protocol != wanted {
         return None;
     }
-    let tcp = packet.get(header..usize::from(u16::from_be_bytes([l0, l1])))?;
-    let addresses = [Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h)];
-    Some((addresses.map(IpAddr::V4), tcp))
+    let behind = packet.get(len..usize::from(u16::from_be_bytes([l0, l1])))?;
+    Some((addresses4(header), behind))
 }
 
 /// As [`ipv4`], for IPv6.
-fn ipv6(packet: &[u8]) -> Option<([IpAddr; 2], &[u8])> {
-    let (&[version, _, _, _, l0, l1, next, _], rest) = packet.split_first_chunk::<8>()?;
-    let (from, rest) = rest.split_first_chunk::<16>()?;
-    let (to, rest) = rest.split_first_chunk::<16>()?;
-    if version >> 4 != 6 || next != TCP {
+fn ipv6(packet: &[u8], wanted: u8) -> Option<([IpAddr; 2], &[u8])> {
+    let (header, rest) = packet.split_first_chunk::<40>()?;
+    let &[version, _, _, _, l0, l1, next, ..] = header;
+    if version >> 4 != 6 || next != wanted {
         return None;
     }
-    let tcp = rest.get(..usize::from(u16::from_be_bytes([l0, l1])))?;
-    Some(([from, to].map(|octets| IpAddr::V6(Ipv6Addr::from(*octets))), tcp))
+    let behind = rest.get(..usize::from(u16::from_be_bytes([l0, l1])))?;
+    Some((addresses6(header), behind))
+}
+
+fn addresses4(header: &[u8; 20]) -> [IpAddr; 2] {
+    let [.., a, b, c, d, e, f, g, h] = *header;
+    [Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h)].map(IpAddr::V4)
+}
+
+fn addresses6(header: &[u8; 40]) -> [IpAddr; 2] {
+    let (_, addresses) = header.split_at(8);
+    let mut both = addresses.as_chunks::<16>().0.iter().map(|octets| Ipv6Addr::from(*octets));
+    [0, 1].map(|_| IpAddr::V6(both.next().unwrap_or(Ipv6Addr::UNSPECIFIED)))
+}
+
+/// The sum of the pseudo header for this many bytes of a protocol (RFC 9293 §3.1, RFC 8200 §8.1).
+fn pseudo(addresses: [IpAddr; 2], protocol: u8, len: usize) -> Sum16 {
+    let sum = addresses.iter().fold(Sum16::default(), |sum, address| match address {
+        IpAddr::V4(address) => sum.with(&address.octets()),
+        IpAddr::V6(address) => sum.with(&address.octets()),
+    });
+    sum.with_word(protocol.into()).with_word(u32::try_from(len).unwrap_or(u32::MAX))
 }
 
 /// Makes the link header of frames in the other direction: the addresses are exchanged.

@@ -67,6 +67,11 @@ impl Play {
         with(text, |segment| self.endpoint.segment(segment, now));
     }
 
+    /// A segment, counted from the own SYN, was too long.
+    pub fn too_long(&mut self, number: u32, most: u16) -> bool {
+        self.endpoint.too_long(Seq(OWN).plus(number), most)
+    }
+
     /// Whether a SYN may take the endpoint's place.
     pub fn makes_way_for(&self, syn: &str) -> bool {
         with(syn, |syn| self.endpoint.makes_way_for(syn))

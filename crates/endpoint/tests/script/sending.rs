@@ -85,8 +85,9 @@ fn congestion_window_grows_from_ten_segments() {
     assert_eq!(play.sent().len(), 10);
     play.gets("A 1 ack 101 win 60000");
     assert_eq!(play.sent().len(), 2);
+    // Nine segments leave the window, and it grows by half of them.
     play.gets("A 1 ack 1001 win 60000");
-    assert_eq!(play.sent().len(), 10);
+    assert_eq!(play.sent().len(), 9 + 4);
 }
 
 #[test]
@@ -129,4 +130,30 @@ fn idle_endpoints_are_small() {
     play.gets("A 1+1000 ack 3001 win 1000 ts 1 0");
     play.reads(1000);
     assert!(play.endpoint.memory() <= 1024, "{} bytes", play.endpoint.memory());
+}
+
+/// A router drops what is longer than its next link takes.
+#[test]
+fn segments_get_shorter_when_a_link_takes_no_longer_ones() {
+    let settings = Settings { mss: 1000, ..PLAIN };
+    let mut play = Play::opened(settings, "win 60000 mss 1000");
+    play.writes(2500);
+    play.sends(&["A 1+1000 ack 1", "A 1001+1000 ack 1", "PA 2001+500 ack 1"]);
+    // Numbers that are not under way, and sizes that are no smaller, change nothing.
+    for (number, most) in [(0, 600), (2501, 600), (1, 1000), (1, 4000)] {
+        assert!(!play.too_long(number, most), "{number}, {most}");
+    }
+    play.sends(&[]);
+    assert!(play.too_long(1001, 600));
+    let again = ["A 1+600 ack 1", "A 601+600 ack 1", "A 1201+600 ack 1", "A 1801+600 ack 1"];
+    play.sends(&[&again[..], &["PA 2401+100 ack 1"]].concat());
+    // The message comes again for the other segments.
+    assert!(!play.too_long(2001, 600));
+    play.sends(&[]);
+    play.gets("A 1 ack 2501 win 60000");
+    play.writes(700);
+    play.sends(&["A 2501+600 ack 1", "PA 3101+100 ack 1"]);
+    // No link takes that little.
+    assert!(play.too_long(2501, 1));
+    assert_eq!(play.sent().first().map(String::as_str), Some("A 2501+88 ack 1"));
 }

@@ -8,7 +8,7 @@ mod tcp;
 use crate::wire::{self, Ends, Frame};
 use braid_endpoint::{Endpoint, Settings, Status};
 use braid_native::{Checks, Config, Instance, Output, Reference, Value, Verdict};
-use braid_packet::{Link, Packet};
+use braid_packet::{Link, Packet, checksum};
 use braid_tcp::Flags;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -30,6 +30,42 @@ enum Place {
     Server,
     /// The proxy, from the client's or from the server's side.
     Proxy(bool),
+}
+
+/// The length of a link header.
+const LINK: usize = 14;
+
+/// A router's message that a frame is too long for a link. It quotes 28 bytes behind an IPv4
+/// header, and 1,000 bytes of an IPv6 packet.
+fn too_long(frame: &[u8], mtu: usize) -> Vec<u8> {
+    let mut link = Vec::new();
+    wire::turn(&frame[..LINK], &mut link);
+    let packet = &frame[LINK..];
+    let (mut head, mut message) = if packet[0] >> 4 == 4 {
+        let [m0, m1] = u16::try_from(mtu).unwrap().to_be_bytes();
+        let mut head = vec![0x45, 0, 0, 20 + 8 + 48, 0, 0, 0, 0, 64, 1, 0, 0, 198, 51, 100, 1];
+        head.extend(&packet[12..16]);
+        let sum = checksum::rfc1071(&head);
+        head[10..12].copy_from_slice(&sum.to_be_bytes());
+        (head, [&[3, 4, 0, 0, 0, 0, m0, m1], &packet[..48]].concat())
+    } else {
+        let mtu = u32::try_from(mtu).unwrap().to_be_bytes();
+        let message = [&[2, 0, 0, 0], &mtu[..], &packet[..1000]].concat();
+        let [l0, l1] = u16::try_from(message.len()).unwrap().to_be_bytes();
+        let mut head = vec![0x60, 0, 0, 0, l0, l1, 58, 64, 0x20, 1, 0xd, 0xb8];
+        head.extend([0; 12]);
+        head.extend(&packet[8..24]);
+        (head, message)
+    };
+    let sum = checksum::Sum16::default().with(&message);
+    let sum = match head[0] >> 4 {
+        4 => sum,
+        _ => sum.with(&head[8..40]).with_word(58 + u32::try_from(message.len()).unwrap()),
+    };
+    message[2..4].copy_from_slice(&(!sum.folded()).to_be_bytes());
+    link.append(&mut head);
+    link.append(&mut message);
+    link
 }
 
 /// What a host does with its connection.
@@ -119,6 +155,8 @@ struct World {
     /// Of a thousand frames, this number is lost.
     loss: u64,
     random: u64,
+    /// The most bytes that a link between the proxy and the server takes behind the link header.
+    mtu: usize,
     /// Frames for earlier hosts.
     strays: Vec<Vec<u8>>,
     /// Frames that passed the proxy as they were, and frames that it dropped.
@@ -154,6 +192,7 @@ fn world(function: &'static str, loss: u64, seed: u64) -> World {
         number: 0,
         loss,
         random: seed.wrapping_mul(2_654_435_761) | 1,
+        mtu: usize::MAX,
         strays: Vec::new(),
         passed: 0,
         dropped: Vec::new(),
@@ -214,6 +253,11 @@ impl World {
             let is_back = sent.to == Verdict::Back;
             let to_left = if sent.from_timer { is_back } else { is_back == from_left };
             let to = if to_left == self.client_is_left { Place::Client } else { Place::Server };
+            if to == Place::Server && sent.bytes.len() - LINK > self.mtu {
+                let message = too_long(&sent.bytes, self.mtu);
+                self.launch(Place::Proxy(false), message);
+                continue;
+            }
             self.launch(to, sent.bytes);
         }
     }
