@@ -25,6 +25,31 @@ impl Table {
         Some(due)
     }
 
+    /// As [`Table::schedule`], for an entry that begins at `now`. Returns `None` also if the store
+    /// knows of an entry of this table that is due at the same time.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
+    pub(crate) fn schedule_new(&mut self, number: usize, now: u64) -> Option<u64> {
+        let (queue, cold) = (self.queue.as_mut()?, &mut self.cold[number]);
+        if !cold.is_queued && queue.push_like_latest(number as u32, now) {
+            cold.is_queued = true;
+            return None;
+        }
+        self.schedule_another(number as u32, now)
+    }
+
+    /// As [`Table::schedule_new`], for the first new entry with its deadline.
+    #[inline(never)]
+    fn schedule_another(&mut self, number: u32, now: u64) -> Option<u64> {
+        let cold = &mut self.cold[number as usize];
+        let due = self.limits.times.deadline(now, now)?;
+        self.queue.as_mut()?.push_new((due, cold.id, number), &self.limits.times, cold);
+        Some(due)
+    }
+
     /// Takes the first item out of the queue if it is due at this time (`Queue::pop`). Returns the
     /// number of its place if the entry there is due then, too. Otherwise queues the entry again,
     /// and returns `Some(None)`. `last_used` gives the time at which the dependents of the entry
@@ -64,14 +89,14 @@ impl Table {
         };
         let place = |number: u32| (number as usize).wrapping_mul(*stride);
         let fetch = |number| hot.prefetch(place(number));
-        queue.open(cold, fetch, |number, cold| {
+        queue.open(&limits.times, cold, fetch, |number, cold| {
             let place = place(number);
             if !exists(hot.word(place)) {
                 return None;
             }
             let seen = hot.word(place.wrapping_add(*seen_at));
             let seen = last_used(number).map_or(seen, |used| used.max(seen));
-            limits.times.deadline(cold.created_ns, seen)
+            limits.times.over_at(cold.created_ns, seen)
         });
     }
 

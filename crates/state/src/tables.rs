@@ -360,17 +360,22 @@ impl Tables {
         let (place, head, number) = table.insert(&fresh, &self.hash);
         table.counters.created = table.counters.created.wrapping_add(1);
         if root.is_none()
-            && table.queue.is_some()
             && !self.mutants.has(MoveMutant::DeadlinesForgotten)
-            && let Some(due) = table.schedule(number, now)
+            && let Some(due) = table.schedule_new(number, now)
         {
-            self.next = self.next.min(due);
-            // Every item of the queue is due at its first item's time or later.
-            if due <= self.earliest.due(table.timed) {
-                self.update_first(at);
-            }
+            self.appears(at, due);
         }
         Handle::of(head, place)
+    }
+
+    /// Notes that a new entry of a table is due at this time (ns).
+    #[inline(never)]
+    fn appears(&mut self, at: usize, due: u64) {
+        self.next = self.next.min(due);
+        // Every item of the queue is due at its first item's time or later.
+        if due <= self.earliest.due(self.all[at].timed) {
+            self.update_first(at);
+        }
     }
 
     /// Puts the next entry of a table into the group of a root, which is seen at the time `seen`.
