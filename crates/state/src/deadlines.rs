@@ -259,16 +259,16 @@ impl Queue {
         self.slots.add(index, number);
     }
 
-    /// Removes the first item if it is due at this time. No slot has to be opened before.
+    /// Removes the first item if it is due at this time. No slot has to be opened before. The
+    /// caller clears [`Cold::is_queued`].
     #[inline(always)]
-    pub(crate) fn pop(&mut self, due: u64, cold: &mut [Cold]) -> Option<Item> {
+    pub(crate) fn pop(&mut self, due: u64) -> Option<Item> {
         let item = self.next().filter(|item| item.0 == due)?;
         if self.late.is_empty() || self.soon.last() == Some(&item) {
             self.soon.pop();
         } else {
             self.late.pop();
         }
-        cold[item.2 as usize].is_queued = false;
         Some(item)
     }
 
@@ -295,11 +295,14 @@ impl Queue {
         while let Some(places) = next {
             // The memory of the next places is loaded while these are queued again.
             next = self.slots.pop(&mut slot);
-            for number in next.iter().flat_map(Places::iter) {
-                prefetch(cold.get(number as usize));
-                fetch(number);
+            for number in next.as_ref().map_or(&[][..], Places::all).iter().rev() {
+                prefetch(cold.get(*number as usize));
+                fetch(*number);
             }
-            for number in places.iter() {
+            // The latest one first. `soon` is nearly sorted then, as entries are due in the order
+            // in which they came.
+            for number in places.all().iter().rev() {
+                let number = *number;
                 let cold = &mut cold[number as usize];
                 let due = over_at(number, cold).and_then(|time| tick.due(time, times));
                 cold.is_queued = due.is_some();

@@ -61,19 +61,21 @@ impl Table {
         due: u64,
         last_used: impl Fn(u32) -> Option<u64>,
     ) -> Option<Option<usize>> {
-        let (_, id, number) = self.queue.as_mut()?.pop(due, &mut self.cold)?;
-        let place = self.place(number as usize);
+        let (_, id, number) = self.queue.as_mut()?.pop(due)?;
+        let cold = &mut self.cold[number as usize];
+        cold.is_queued = false;
+        let (created, is_it) = (cold.created_ns, cold.id == id);
         if let Some(seen) = last_used(number) {
             self.renew_number(number, seen);
         }
+        let place = self.place(number as usize);
         if !exists(self.head(place)) {
             return Some(None);
         }
         let (number, seen) = (number as usize, self.last_seen(place));
-        let cold = &self.cold[number];
         // If the item was made for an earlier entry of the place, the present entry is queued
         // again, because it has its own turn among equal times.
-        if cold.id == id && self.limits.times.is_over(cold.created_ns, seen, due) {
+        if is_it && self.limits.times.is_over(created, seen, due) {
             return Some(Some(number));
         }
         self.schedule(number, seen);
@@ -87,16 +89,17 @@ impl Table {
         let Self { queue: Some(queue), cold, hot, stride, seen_at, limits, .. } = self else {
             return;
         };
-        let place = |number: u32| (number as usize).wrapping_mul(*stride);
-        let fetch = |number| hot.prefetch(place(number));
-        queue.open(&limits.times, cold, fetch, |number, cold| {
+        let (hot, stride, seen_at, times) = (&*hot, *stride, *seen_at, limits.times);
+        let place = move |number: u32| (number as usize).wrapping_mul(stride);
+        let fetch = move |number| hot.prefetch(place(number));
+        queue.open(&times, cold, fetch, move |number, cold| {
             let place = place(number);
             if !exists(hot.word(place)) {
                 return None;
             }
-            let seen = hot.word(place.wrapping_add(*seen_at));
+            let seen = hot.word(place.wrapping_add(seen_at));
             let seen = last_used(number).map_or(seen, |used| used.max(seen));
-            limits.times.over_at(cold.created_ns, seen)
+            times.over_at(cold.created_ns, seen)
         });
     }
 

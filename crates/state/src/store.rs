@@ -508,14 +508,13 @@ impl<D: Dependents> Store<D> {
     #[expect(clippy::option_option, reason = "as in `Table::take_due`")]
     fn take_due(&mut self, at: usize, due: u64) -> Option<Option<usize>> {
         let Self { tables, dependents, .. } = self;
-        tables.prefetch_due(at);
         tables.all[at].take_due(due, |number| dependents.last_used((at, number as usize)))
     }
 
     /// As [`Store::expire`], for a caller that can run the programs of some entries at once. Ends
     /// groups up to the first one that has another program. `run` gets the entry, and
-    /// returns whether it has run the program. The program must not depend on state,
-    /// because the entry is still in its table.
+    /// returns whether it has run the program. The program must not depend on state, because other
+    /// entries of the group are still in their tables.
     #[inline]
     pub fn expire_until_program(
         &mut self,
@@ -526,7 +525,11 @@ impl<D: Dependents> Store<D> {
         ended.clear();
         loop {
             let (due, at) = self.first_due(until)?;
+            let has_many = self.tables.all[at].len() >= MANY;
             while let Some(expired) = self.take_due(at, due) {
+                if has_many {
+                    self.tables.prefetch_due(at);
+                }
                 if let Some(number) = expired {
                     self.end_group((at, number), Cause::Expired, ended, run);
                 }
