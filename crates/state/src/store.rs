@@ -197,6 +197,24 @@ impl<D: Dependents> Store<D> {
         }
     }
 
+    /// As [`Store::find_or_absent`], for runs that will probably create the entry: tells only
+    /// whether the table has no entry with this packed key, as far as this is seen at once.
+    #[inline(always)]
+    pub fn absent(&self, table: TableRef, key: &[u64]) -> Option<Absent> {
+        self.missed_before(table, key)
+            .or_else(|| self.tables.at(table).index.lacks(self.tables.hash().hash(key)))
+    }
+
+    /// The result of the run's latest lookup that found nothing, if it was the same lookup and no
+    /// entry was created since.
+    #[inline(always)]
+    fn missed_before(&self, table: TableRef, key: &[u64]) -> Option<Absent> {
+        let last = self.missed.as_ref()?;
+        let is_it = (last.table, last.ids) == (table, self.tables.ids)
+            && Missed::short(key) == Some(last.key);
+        is_it.then_some(last.absent)
+    }
+
     /// As [`Store::find_hinted`], without the slots. Returns an error if there is no such entry;
     /// pass it to [`Store::create_in_room`]. A lookup of a short key that repeats the run's latest
     /// one needs no search if that one has found nothing and no entry was created since.
@@ -207,14 +225,9 @@ impl<D: Dependents> Store<D> {
         key: &[u64],
         now: u64,
     ) -> Result<Handle, Absent> {
-        match &self.missed {
-            Some(last)
-                if (last.table, last.ids) == (table, self.tables.ids)
-                    && Missed::short(key) == Some(last.key) =>
-            {
-                Err(last.absent)
-            }
-            _ => self.search(table, key, now),
+        match self.missed_before(table, key) {
+            Some(absent) => Err(absent),
+            None => self.search(table, key, now),
         }
     }
 
