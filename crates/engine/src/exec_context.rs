@@ -163,6 +163,7 @@ impl Functions {
     }
 
     /// A worker's table, by its number in `locators`.
+    #[cold]
     pub(crate) fn near_table(&self, number: usize, worker: u16) -> NearTable {
         let locator = self.locators[number];
         let table = locator.table(worker);

@@ -94,6 +94,7 @@ impl Instance {
     }
 
     /// The shard of a worker.
+    #[inline(always)]
     pub(crate) fn shard(&self, worker: u16) -> u16 {
         worker.min(self.last_shard)
     }

@@ -24,7 +24,7 @@ use braid_jit::{
     AddressGroups, Call, Code, Count, Ended, Error, Host, Resource, Resources, compile_with,
 };
 use braid_packet::{Layout, Packet};
-use braid_state::{Created, Handle, New};
+use braid_state::{Absent, Created, Handle, New, TableRef};
 use std::cell::Cell;
 
 /// The largest number of blocks of a program that is compiled. A longer compilation would delay
@@ -248,8 +248,12 @@ pub(crate) struct Machine<'a> {
 
 impl<'m> Machine<'m> {
     /// Sets the worker whose tables lookups use.
+    #[inline(always)]
     pub(crate) fn set_worker(&mut self, worker: u16) {
-        self.worker = worker;
+        if self.worker != worker {
+            self.worker = worker;
+            self.first_table = usize::from(worker) * self.functions.locators.len();
+        }
     }
 
     /// The parts that the flow cache uses.
@@ -266,10 +270,7 @@ impl<'m> Machine<'m> {
     /// Prepares a run for a packet of a worker.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
-        if self.worker != worker {
-            self.worker = worker;
-            self.first_table = usize::from(worker) * self.functions.locators.len();
-        }
+        self.set_worker(worker);
         self.functions.now = now;
         self.functions.store.begin();
     }
@@ -300,6 +301,16 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// As [`Self::near`], only the table.
+    #[inline(always)]
+    fn table(&self, number: u32) -> TableRef {
+        let place = self.first_table.wrapping_add(number as usize);
+        match self.functions.tables.get(place) {
+            Some(near) => near.table,
+            None => self.functions.near_table(number as usize, self.worker).table,
+        }
+    }
+
     /// Finds an entry and its slots.
     #[inline(always)]
     fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
@@ -327,6 +338,21 @@ impl<'m> Machine<'m> {
             }
             Err(absent) => absent,
         };
+        self.create_entry(number, near, key, slots, absent)
+    }
+
+    /// Creates the entry with a key, which is known to be absent.
+    #[inline(always)]
+    fn create_entry(
+        &mut self,
+        number: u32,
+        near: NearTable,
+        key: &[u64],
+        slots: &[u64],
+        absent: Absent,
+    ) -> bool {
+        let table = near.table;
+        let Functions { store, touched, now, .. } = &mut *self.functions;
         if !store.has_room(table) {
             return self.set_full(number, key, slots);
         }
@@ -337,6 +363,12 @@ impl<'m> Machine<'m> {
             touched.set(table, entry);
         }
         true
+    }
+
+    /// As [`Host::set_word`], out of line.
+    #[inline(never)]
+    fn set_any(&mut self, number: u32, key: u64, slots: &[u64]) -> bool {
+        self.set_entry(number, &[key], slots)
     }
 
     /// As [`Host::set`] for a new entry of a table without room: entries end first, and their
@@ -432,9 +464,22 @@ impl Host for Machine<'_> {
     #[inline(always)]
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
         match *key {
-            [a] => self.set_entry(number, &[a], slots),
             [a, b] => self.set_entry(number, &[a, b], slots),
             _ => self.set_entry(number, key, slots),
+        }
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, number: u32, key: u64, slots: &[u64]) -> bool {
+        self.set_entry(number, &[key], slots)
+    }
+
+    #[inline(always)]
+    fn set_new_word(&mut self, number: u32, key: u64, slots: &[u64]) -> bool {
+        let near = self.near(number);
+        match self.functions.store.absent(near.table, &[key]) {
+            Some(absent) => self.create_entry(number, near, &[key], slots, absent),
+            None => self.set_any(number, key, slots),
         }
     }
 
@@ -506,13 +551,15 @@ impl Host for Machine<'_> {
         self.functions.prefetch.ask(node as u16, ParamId(param), *words);
     }
 
+    #[inline(always)]
     fn announce(&mut self, number: u32, key: &[u64]) {
-        let table = self.near(number).table;
+        let table = self.table(number);
         self.functions.store.announce(table, key);
     }
 
+    #[inline(always)]
     fn prefetch(&mut self, number: u32, key: &[u64]) {
-        let table = self.functions.locators[number as usize].table(self.worker);
+        let table = self.table(number);
         self.functions.store.prefetch(table, key);
     }
 }

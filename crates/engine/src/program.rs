@@ -86,21 +86,23 @@ impl Program {
         matches!(&self.stage, Stage::Compiled(machine_code) if machine_code.code.prefetches())
     }
 
-    /// Prefetches the memory that the program will probably look up first for a packet.
-    pub(crate) fn prefetch(
+    /// Prefetches the memory that the program will probably look up first for packets.
+    pub(crate) fn prefetch<'p>(
         &self,
         functions: &mut Functions,
-        worker: u16,
-        packet: &mut Packet,
-        layout: &mut Layout,
+        packets: impl Iterator<Item = (&'p mut Packet, &'p mut Layout)>,
         out: &mut dyn Outputs,
         emissions: &mut Vec<Emission>,
     ) {
         let Stage::Compiled(machine_code) = &self.stage else { return };
         let now = functions.now;
         let mut machine = machine_code.machine(&self.residual, &mut [], functions, out, emissions);
-        machine.set_worker(worker);
-        machine_code.code.prefetch(&mut machine, packet, layout, now);
+        let Ok(mut prefetcher) = machine_code.code.prefetcher(&mut machine) else { return };
+        for (packet, layout) in packets {
+            let machine = prefetcher.host();
+            machine.set_worker(machine.functions.chain.worker(packet, layout));
+            prefetcher.prefetch(packet, layout, now);
+        }
     }
 
     fn at_end(&self, block: usize, graph: &Graph) -> AtEnd {

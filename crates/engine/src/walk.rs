@@ -128,14 +128,11 @@ impl Executor {
         if !program.prefetches() {
             return;
         }
-        for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
-            if has_record(at) || !shape.fits(layout.presence()) {
-                continue;
-            }
-            let worker = self.functions.chain.worker(packet, layout);
-            let (functions, emissions) = (&mut self.functions, &mut self.emissions);
-            program.prefetch(functions, worker, packet, layout, out, emissions);
-        }
+        let all = packets.iter_mut().zip(layouts).enumerate();
+        let runs =
+            all.filter(|(at, (_, layout))| !has_record(*at) && shape.fits(layout.presence()));
+        let packets = runs.map(|(_, packet)| packet);
+        program.prefetch(&mut self.functions, packets, out, &mut self.emissions);
     }
 
     /// Takes a packet further until it leaves or ends. Returns its destination.

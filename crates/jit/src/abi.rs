@@ -137,6 +137,18 @@ pub trait Host {
     /// Returns false if the table refuses a new entry.
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool;
 
+    /// As [`Self::set`], for a key of one word.
+    #[inline]
+    fn set_word(&mut self, number: u32, key: u64, slots: &[u64]) -> bool {
+        self.set(number, &[key], slots)
+    }
+
+    /// As [`Self::set_word`], for an entry that probably does not exist.
+    #[inline]
+    fn set_new_word(&mut self, number: u32, key: u64, slots: &[u64]) -> bool {
+        self.set_word(number, key, slots)
+    }
+
     /// As `Op::StatePut`.
     ///
     /// # Errors

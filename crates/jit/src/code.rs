@@ -177,26 +177,43 @@ impl Code {
         self.uses_address_groups
     }
 
-    /// Whether [`Self::prefetch`] does anything.
+    /// Whether [`Prefetcher::prefetch`] does anything.
     #[must_use]
     pub fn prefetches(&self) -> bool {
         self.memory.prefetches()
     }
 
+    /// Prepares prefetches for packets of the program.
+    ///
+    /// # Errors
+    /// Returns an error when the program reads inputs.
+    #[inline(always)]
+    pub fn prefetcher<'a, H: Host>(
+        &'a self,
+        host: &'a mut H,
+    ) -> Result<Prefetcher<'a, H>, GuardFailure> {
+        let entry_point = sys::EntryPoint { counters: 0, ..self.entry_point() };
+        sys::Runner::new(entry_point, host, &[], &[]).map(Prefetcher)
+    }
+}
+
+/// A program and its host, for prefetches before packets run.
+pub struct Prefetcher<'a, H>(sys::Runner<'a, H>);
+
+impl<H: Host> Prefetcher<'_, H> {
+    /// The host.
+    #[inline(always)]
+    pub fn host(&mut self) -> &mut H {
+        self.0.host()
+    }
+
     /// Announces the first lookups that the program will probably do to the host
     /// ([`Host::prefetch`], [`Host::prefetch_classify`]), as far as they are known before the
-    /// program runs.
-    pub fn prefetch<H: Host>(
-        &self,
-        host: &mut H,
-        packet: &mut Packet,
-        layout: &mut Layout,
-        now: u64,
-    ) {
-        // A packet of another shape runs another program, so nothing is prefetched for it here.
-        let entry_point = sys::EntryPoint { counters: 0, ..self.entry_point() };
-        let runner = sys::Runner::new(entry_point, host, &[], &[]);
-        let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
+    /// program runs. A packet of another shape runs another program, so nothing is prefetched for
+    /// it.
+    #[inline(always)]
+    pub fn prefetch(&mut self, packet: &mut Packet, layout: &mut Layout, now: u64) {
+        let _ = self.0.prefetch(packet, layout, now);
     }
 }
 

@@ -27,6 +27,6 @@ mod sys;
 pub use abi::{
     AddressGroups, Call, Count, Ended, GuardFailure, Host, Resource, Resources, Search, Work,
 };
-pub use code::{Code, Runner, compile, compile_with};
+pub use code::{Code, Prefetcher, Runner, compile, compile_with};
 pub use error::Error;
 pub use index::Index;

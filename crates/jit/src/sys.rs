@@ -202,6 +202,7 @@ impl<'a, H: Host> Runner<'a, H> {
     }
 
     /// Runs the function that prefetches for a packet, if there is one.
+    #[inline(always)]
     pub(crate) fn prefetch(
         &mut self,
         packet: &mut Packet,

@@ -40,13 +40,23 @@ impl Times {
     /// `seen`. `None` if it never expires.
     #[inline(always)]
     pub(crate) fn deadline(&self, created: u64, seen: u64) -> Option<u64> {
+        self.rounded(self.over_at(created, seen)?)
+    }
+
+    /// As [`Times::deadline`], before it is rounded up.
+    #[inline(always)]
+    pub(crate) fn over_at(&self, created: u64, seen: u64) -> Option<u64> {
         let idle = self.idle.and_then(|idle| seen.checked_add(idle));
         let hard = self.hard.and_then(|hard| created.checked_add(hard));
-        let first = match (idle, hard) {
-            (Some(idle), Some(hard)) => idle.min(hard),
-            (idle, hard) => idle.or(hard)?,
-        };
-        first.div_ceil(self.tick).checked_mul(self.tick)
+        match (idle, hard) {
+            (Some(idle), Some(hard)) => Some(idle.min(hard)),
+            (idle, hard) => idle.or(hard),
+        }
+    }
+
+    /// The end of the tick that has this time (ns). `None` if it is after the end of time.
+    fn rounded(&self, time: u64) -> Option<u64> {
+        time.div_ceil(self.tick).checked_mul(self.tick)
     }
 
     /// Whether [`Times::deadline`] is at most `due`, which is a multiple of the tick. So this needs
@@ -61,6 +71,42 @@ impl Times {
 
 /// Stands for no slot.
 const NEVER: u64 = u64::MAX;
+
+/// A tick: the times (ns) that are rounded up to the same deadline. It spares a division for each
+/// time in it.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    /// The first time.
+    from: u64,
+    /// The number of times.
+    len: u64,
+}
+
+impl Tick {
+    /// No times.
+    const NONE: Tick = Tick { from: 0, len: 0 };
+
+    /// The tick that ends with this deadline.
+    fn until(due: u64, times: &Times) -> Self {
+        let from = due.saturating_sub(times.tick.wrapping_sub(1));
+        Self { from, len: due.wrapping_sub(from).wrapping_add(1) }
+    }
+
+    #[inline(always)]
+    fn has(self, time: u64) -> bool {
+        time.wrapping_sub(self.from) < self.len
+    }
+
+    /// The deadline for a time (ns). `None` if it is after the end of time. Moves to the tick of
+    /// the time.
+    #[inline(always)]
+    fn due(&mut self, time: u64, times: &Times) -> Option<u64> {
+        if !self.has(time) {
+            *self = Self::until(times.rounded(time)?, times);
+        }
+        Some(self.from.wrapping_add(self.len).wrapping_sub(1))
+    }
+}
 
 /// The queue of a table. It holds each place at most once. When an entry ends for another reason
 /// than its deadline, its place stays queued. The next entry at the place uses this queued item. It
@@ -83,6 +129,13 @@ pub(crate) struct Queue {
     opened: u64,
     /// The number of the first slot that is not empty, or [`NEVER`].
     first: u64,
+    /// The time until a new entry is over (ns).
+    lasts: u64,
+    /// The tick at whose end the latest new entry is due. It has no times if the entry's slot has
+    /// been opened.
+    latest: Tick,
+    /// The index of that slot.
+    latest_slot: usize,
 }
 
 impl Queue {
@@ -96,6 +149,9 @@ impl Queue {
             shift: 0,
             opened: 0,
             first: NEVER,
+            lasts: 0,
+            latest: Tick::NONE,
+            latest_slot: 0,
         };
         queue.clear(times, &mut []);
         queue
@@ -143,6 +199,33 @@ impl Queue {
         }
     }
 
+    /// Adds the place of an entry that begins at `now`, if its deadline is that of the latest new
+    /// entry. Otherwise returns false, without any effect. The place is not queued.
+    #[inline(always)]
+    pub(crate) fn push_like_latest(&mut self, number: u32, now: u64) -> bool {
+        let is_it = now.checked_add(self.lasts).is_some_and(|time| self.latest.has(time));
+        if is_it {
+            self.slots.add(self.latest_slot, number);
+        }
+        is_it
+    }
+
+    /// Adds the item of an entry that begins, unless the place is queued. Its deadline becomes that
+    /// of the latest new entry.
+    pub(crate) fn push_new(&mut self, item: Item, times: &Times, cold: &mut Cold) {
+        self.push(item, cold);
+        self.latest = Tick::NONE;
+        // A place that was queued before is not in this slot, and the slot may be empty.
+        if self.first != NEVER
+            && let Some(slot) = self.slot(item.0)
+        {
+            let index = index_of(self.last_before(slot));
+            if self.full[index / 64] >> (index % 64) & 1 == 1 {
+                (self.latest, self.latest_slot) = (Tick::until(item.0, times), index);
+            }
+        }
+    }
+
     /// Adds an item that is due by the end of the latest opened slot.
     #[cold]
     fn push_late(&mut self, item: Item) {
@@ -160,42 +243,50 @@ impl Queue {
         (slot > self.opened).then_some(slot)
     }
 
+    /// A slot that has not been opened, or the last slot that there is if it comes first.
+    #[inline(always)]
+    fn last_before(&self, slot: u64) -> u64 {
+        slot.min(self.opened.saturating_add(SLOTS as u64))
+    }
+
     /// Adds a place to a slot that has not been opened.
     #[inline(always)]
     fn put(&mut self, slot: u64, number: u32) {
-        let slot = slot.min(self.opened.saturating_add(SLOTS as u64));
+        let slot = self.last_before(slot);
         let index = index_of(slot);
         self.full[index / 64] |= 1 << (index % 64);
         self.first = self.first.min(slot);
         self.slots.add(index, number);
     }
 
-    /// Removes the first item if it is due at this time. No slot has to be opened before.
+    /// Removes the first item if it is due at this time. No slot has to be opened before. The
+    /// caller clears [`Cold::is_queued`].
     #[inline(always)]
-    pub(crate) fn pop(&mut self, due: u64, cold: &mut [Cold]) -> Option<Item> {
+    pub(crate) fn pop(&mut self, due: u64) -> Option<Item> {
         let item = self.next().filter(|item| item.0 == due)?;
         if self.late.is_empty() || self.soon.last() == Some(&item) {
             self.soon.pop();
         } else {
             self.late.pop();
         }
-        cold[item.2 as usize].is_queued = false;
         Some(item)
     }
 
-    /// Opens the first slot that is not empty. `due` gives the present deadline of each place in
-    /// it, or `None` if the place has no entry that is ever due. `fetch` starts to load what `due`
-    /// reads of a place besides its cold data.
+    /// Opens the first slot that is not empty. `over_at` gives the present deadline of each place
+    /// in it before it is rounded up, or `None` if the place has no entry that is ever due. `fetch`
+    /// starts to load what `over_at` reads of a place besides its cold data.
     pub(crate) fn open(
         &mut self,
+        times: &Times,
         cold: &mut [Cold],
         fetch: impl Fn(u32),
-        due: impl Fn(u32, &Cold) -> Option<u64>,
+        over_at: impl Fn(u32, &Cold) -> Option<u64>,
     ) {
         if self.first == NEVER {
             return;
         }
-        self.opened = self.first;
+        (self.opened, self.latest) = (self.first, Tick::NONE);
+        let mut tick = Tick::NONE;
         let index = index_of(self.opened);
         self.full[index / 64] &= !(1 << (index % 64));
         self.first = self.next_full().unwrap_or(NEVER);
@@ -204,13 +295,16 @@ impl Queue {
         while let Some(places) = next {
             // The memory of the next places is loaded while these are queued again.
             next = self.slots.pop(&mut slot);
-            for number in next.iter().flat_map(Places::iter) {
-                prefetch(cold.get(number as usize));
-                fetch(number);
+            for number in next.as_ref().map_or(&[][..], Places::all).iter().rev() {
+                prefetch(cold.get(*number as usize));
+                fetch(*number);
             }
-            for number in places.iter() {
+            // The latest one first. `soon` is nearly sorted then, as entries are due in the order
+            // in which they came.
+            for number in places.all().iter().rev() {
+                let number = *number;
                 let cold = &mut cold[number as usize];
-                let due = due(number, cold);
+                let due = over_at(number, cold).and_then(|time| tick.due(time, times));
                 cold.is_queued = due.is_some();
                 let Some(due) = due else { continue };
                 match self.slot(due) {
@@ -248,10 +342,10 @@ impl Queue {
         cold.iter_mut().for_each(|cold| cold.is_queued = false);
         self.slots.clear();
         self.full.fill(0);
-        (self.opened, self.first) = (0, NEVER);
-        let longest = times.idle.into_iter().chain(times.hard).min().unwrap_or(0);
+        (self.opened, self.first, self.latest) = (0, NEVER, Tick::NONE);
+        self.lasts = times.idle.into_iter().chain(times.hard).min().unwrap_or(0);
         // At least 1, so that no slot has the number `NEVER`.
-        self.shift = (64 - (longest / (SLOTS as u64 / 2)).leading_zeros()).max(1);
+        self.shift = (64 - (self.lasts / (SLOTS as u64 / 2)).leading_zeros()).max(1);
     }
 }
 

@@ -76,7 +76,8 @@ impl Ended {
         self.words.clear();
     }
 
-    /// Adds an entry, which is still in its table.
+    /// Adds an entry whose words are still at its place.
+    #[inline(never)]
     pub(crate) fn push(&mut self, entry: &EndedEntry<'_>) {
         let EndedEntry { table, node, state, shard, .. } = *entry;
         let (key, slots) = (self.copy(entry.key), self.copy(entry.slots));

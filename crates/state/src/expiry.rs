@@ -25,6 +25,31 @@ impl Table {
         Some(due)
     }
 
+    /// As [`Table::schedule`], for an entry that begins at `now`. Returns `None` also if the store
+    /// knows of an entry of this table that is due at the same time.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
+    pub(crate) fn schedule_new(&mut self, number: usize, now: u64) -> Option<u64> {
+        let (queue, cold) = (self.queue.as_mut()?, &mut self.cold[number]);
+        if !cold.is_queued && queue.push_like_latest(number as u32, now) {
+            cold.is_queued = true;
+            return None;
+        }
+        self.schedule_another(number as u32, now)
+    }
+
+    /// As [`Table::schedule_new`], for the first new entry with its deadline.
+    #[inline(never)]
+    fn schedule_another(&mut self, number: u32, now: u64) -> Option<u64> {
+        let cold = &mut self.cold[number as usize];
+        let due = self.limits.times.deadline(now, now)?;
+        self.queue.as_mut()?.push_new((due, cold.id, number), &self.limits.times, cold);
+        Some(due)
+    }
+
     /// Takes the first item out of the queue if it is due at this time (`Queue::pop`). Returns the
     /// number of its place if the entry there is due then, too. Otherwise queues the entry again,
     /// and returns `Some(None)`. `last_used` gives the time at which the dependents of the entry
@@ -36,19 +61,21 @@ impl Table {
         due: u64,
         last_used: impl Fn(u32) -> Option<u64>,
     ) -> Option<Option<usize>> {
-        let (_, id, number) = self.queue.as_mut()?.pop(due, &mut self.cold)?;
-        let place = self.place(number as usize);
+        let (_, id, number) = self.queue.as_mut()?.pop(due)?;
+        let cold = &mut self.cold[number as usize];
+        cold.is_queued = false;
+        let (created, is_it) = (cold.created_ns, cold.id == id);
         if let Some(seen) = last_used(number) {
             self.renew_number(number, seen);
         }
+        let place = self.place(number as usize);
         if !exists(self.head(place)) {
             return Some(None);
         }
         let (number, seen) = (number as usize, self.last_seen(place));
-        let cold = &self.cold[number];
         // If the item was made for an earlier entry of the place, the present entry is queued
         // again, because it has its own turn among equal times.
-        if cold.id == id && self.limits.times.is_over(cold.created_ns, seen, due) {
+        if is_it && self.limits.times.is_over(created, seen, due) {
             return Some(Some(number));
         }
         self.schedule(number, seen);
@@ -62,16 +89,17 @@ impl Table {
         let Self { queue: Some(queue), cold, hot, stride, seen_at, limits, .. } = self else {
             return;
         };
-        let place = |number: u32| (number as usize).wrapping_mul(*stride);
-        let fetch = |number| hot.prefetch(place(number));
-        queue.open(cold, fetch, |number, cold| {
+        let (hot, stride, seen_at, times) = (&*hot, *stride, *seen_at, limits.times);
+        let place = move |number: u32| (number as usize).wrapping_mul(stride);
+        let fetch = move |number| hot.prefetch(place(number));
+        queue.open(&times, cold, fetch, move |number, cold| {
             let place = place(number);
             if !exists(hot.word(place)) {
                 return None;
             }
-            let seen = hot.word(place.wrapping_add(*seen_at));
+            let seen = hot.word(place.wrapping_add(seen_at));
             let seen = last_used(number).map_or(seen, |used| used.max(seen));
-            limits.times.deadline(cold.created_ns, seen)
+            times.over_at(cold.created_ns, seen)
         });
     }
 

@@ -147,6 +147,15 @@ impl Index {
         }
     }
 
+    /// The result of a lookup that finds nothing, if no entry in the lines for this hash has its
+    /// tag, and there is only one line.
+    #[inline(always)]
+    pub(crate) fn lacks(&self, hash: u64) -> Option<Absent> {
+        let absent = self.absent(hash);
+        let line = &self.lines[absent.home];
+        (ways_with(line, tag(hash)) == 0 && line.link() == 0).then_some(absent)
+    }
+
     /// A hash for [`Index::insert_absent`].
     #[inline(always)]
     pub(crate) fn absent(&self, hash: u64) -> Absent {

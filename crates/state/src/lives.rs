@@ -3,6 +3,7 @@
 
 use crate::cold::Cold;
 use crate::hash::HashKey;
+use crate::index::Spot;
 use crate::memory::{LINE, prefetch};
 use crate::table::{Fresh, KEY, Table, number_of, root_in};
 
@@ -92,14 +93,14 @@ impl Table {
         }
     }
 
-    /// Removes the entry at a place. `number` is the place's number.
+    /// Removes the entry at a place. `number` is the place's number, and `spot` is that of its cold
+    /// data.
     #[inline(always)]
-    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
-    pub(crate) fn remove(&mut self, (place, number): (u32, usize), hash_key: &HashKey) {
+    pub(crate) fn remove(&mut self, (place, number): (u32, usize), spot: Spot, hash_key: &HashKey) {
         if let Some(order) = &mut self.order {
             order.remove(number);
         }
-        if !self.index.remove_at(self.cold[number].spot, place) {
+        if !self.index.remove_at(spot, place) {
             self.remove_by_key(place, hash_key);
         }
         let head = self.hot.word_mut(place as usize);

@@ -49,10 +49,10 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places, the latest one first. Slots are nearly sorted then, as their entries are due in
-    /// the order in which they came.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.numbers.iter().take(self.len).rev().copied()
+    /// The places in the order in which they came.
+    #[inline(always)]
+    pub(crate) fn all(&self) -> &[u32] {
+        self.numbers.get(..self.len).unwrap_or_default()
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         let mut all = Vec::new();
         let mut slot = slots.take(slot);
         while let Some(places) = slots.pop(&mut slot) {
-            all.extend(places.iter());
+            all.extend(places.all());
         }
         all.sort_unstable();
         all

@@ -59,7 +59,8 @@ impl Tables {
             table.counters = TableCounters::default();
             let places: Vec<u32> = table.places().collect();
             for place in places {
-                table.remove((place, table.number(place)), &self.hash);
+                let spot = table.cold(place).spot;
+                table.remove((place, table.number(place)), spot, &self.hash);
             }
         }
         // An entry's id comes from its table and its place in the list, because roots come first.

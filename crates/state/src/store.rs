@@ -197,6 +197,24 @@ impl<D: Dependents> Store<D> {
         }
     }
 
+    /// As [`Store::find_or_absent`], for runs that will probably create the entry: tells only
+    /// whether the table has no entry with this packed key, as far as this is seen at once.
+    #[inline(always)]
+    pub fn absent(&self, table: TableRef, key: &[u64]) -> Option<Absent> {
+        self.missed_before(table, key)
+            .or_else(|| self.tables.at(table).index.lacks(self.tables.hash().hash(key)))
+    }
+
+    /// The result of the run's latest lookup that found nothing, if it was the same lookup and no
+    /// entry was created since.
+    #[inline(always)]
+    fn missed_before(&self, table: TableRef, key: &[u64]) -> Option<Absent> {
+        let last = self.missed.as_ref()?;
+        let is_it = (last.table, last.ids) == (table, self.tables.ids)
+            && Missed::short(key) == Some(last.key);
+        is_it.then_some(last.absent)
+    }
+
     /// As [`Store::find_hinted`], without the slots. Returns an error if there is no such entry;
     /// pass it to [`Store::create_in_room`]. A lookup of a short key that repeats the run's latest
     /// one needs no search if that one has found nothing and no entry was created since.
@@ -207,14 +225,9 @@ impl<D: Dependents> Store<D> {
         key: &[u64],
         now: u64,
     ) -> Result<Handle, Absent> {
-        match &self.missed {
-            Some(last)
-                if (last.table, last.ids) == (table, self.tables.ids)
-                    && Missed::short(key) == Some(last.key) =>
-            {
-                Err(last.absent)
-            }
-            _ => self.search(table, key, now),
+        match self.missed_before(table, key) {
+            Some(absent) => Err(absent),
+            None => self.search(table, key, now),
         }
     }
 
@@ -508,14 +521,13 @@ impl<D: Dependents> Store<D> {
     #[expect(clippy::option_option, reason = "as in `Table::take_due`")]
     fn take_due(&mut self, at: usize, due: u64) -> Option<Option<usize>> {
         let Self { tables, dependents, .. } = self;
-        tables.prefetch_due(at);
         tables.all[at].take_due(due, |number| dependents.last_used((at, number as usize)))
     }
 
     /// As [`Store::expire`], for a caller that can run the programs of some entries at once. Ends
     /// groups up to the first one that has another program. `run` gets the entry, and
-    /// returns whether it has run the program. The program must not depend on state,
-    /// because the entry is still in its table.
+    /// returns whether it has run the program. The program must not depend on state, because other
+    /// entries of the group are still in their tables.
     #[inline]
     pub fn expire_until_program(
         &mut self,
@@ -526,7 +538,11 @@ impl<D: Dependents> Store<D> {
         ended.clear();
         loop {
             let (due, at) = self.first_due(until)?;
+            let has_many = self.tables.all[at].len() >= MANY;
             while let Some(expired) = self.take_due(at, due) {
+                if has_many {
+                    self.tables.prefetch_due(at);
+                }
                 if let Some(number) = expired {
                     self.end_group((at, number), Cause::Expired, ended, run);
                 }

@@ -11,7 +11,7 @@ use crate::ended::{Ended, EndedEntry};
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::index::Absent;
-use crate::memory::NONE;
+use crate::memory::{NONE, prefetch};
 use crate::mutants::{MoveMutant, Mutants};
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
@@ -360,17 +360,22 @@ impl Tables {
         let (place, head, number) = table.insert(&fresh, &self.hash);
         table.counters.created = table.counters.created.wrapping_add(1);
         if root.is_none()
-            && table.queue.is_some()
             && !self.mutants.has(MoveMutant::DeadlinesForgotten)
-            && let Some(due) = table.schedule(number, now)
+            && let Some(due) = table.schedule_new(number, now)
         {
-            self.next = self.next.min(due);
-            // Every item of the queue is due at its first item's time or later.
-            if due <= self.earliest.due(table.timed) {
-                self.update_first(at);
-            }
+            self.appears(at, due);
         }
         Handle::of(head, place)
+    }
+
+    /// Notes that a new entry of a table is due at this time (ns).
+    #[inline(never)]
+    fn appears(&mut self, at: usize, due: u64) {
+        self.next = self.next.min(due);
+        // Every item of the queue is due at its first item's time or later.
+        if due <= self.earliest.due(self.all[at].timed) {
+            self.update_first(at);
+        }
     }
 
     /// Puts the next entry of a table into the group of a root, which is seen at the time `seen`.
@@ -451,7 +456,9 @@ impl Tables {
         run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) -> Next {
         let table = &mut self.all[at];
-        let Cold { next, next_state, creator, .. } = table.cold[number];
+        let Cold { next, next_state, creator, spot, .. } = table.cold[number];
+        // The place keeps its words until another entry takes it.
+        table.remove((place, number), spot, &self.hash);
         match cause {
             Cause::Expired => table.counters.expired = table.counters.expired.wrapping_add(1),
             Cause::Evicted => table.counters.evicted = table.counters.evicted.wrapping_add(1),
@@ -459,12 +466,12 @@ impl Tables {
         }
         let is_silent = cause == Cause::Expired && self.mutants.has(MoveMutant::ProgramsForgotten);
         if cause != Cause::Deleted && table.site.runs && !is_silent {
-            let entry = EndedEntry::of(at, table, place, creator);
-            if !ended.is_empty() || !run(entry) {
-                ended.push(&entry);
+            let ending = &*table;
+            let entry = || EndedEntry::of(at, ending, place, creator);
+            if !ended.is_empty() || !run(entry()) {
+                ended.push(&entry());
             }
         }
-        table.remove((place, number), &self.hash);
         (next, next_state)
     }
 
@@ -473,7 +480,7 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn prefetch_due(&self, at: usize) {
         let table = &self.all[at];
-        let Some(queue) = table.queue.as_ref().filter(|_| table.len() >= MANY) else { return };
+        let Some(queue) = &table.queue else { return };
         let second = |number: u32| {
             let Cold { next, next_state, .. } = table.cold[number as usize];
             let table = self.all.get(table.site.row.wrapping_add(next_state.into()))?;
@@ -481,7 +488,8 @@ impl Tables {
         };
         // Each step reads what the step before it has loaded some groups ago.
         if let Some(number) = queue.ahead(12) {
-            table.prefetch_whole(table.place(number as usize));
+            table.prefetch_number(number);
+            prefetch(table.cold.get(number as usize));
         }
         if let Some(number) = queue.ahead(8) {
             table.prefetch_end(number as usize);

@@ -54,10 +54,14 @@ fn hand_over(e: &mut Emitter<'_, '_>, lookup: &Lookup<'_>) -> Result<(), Error> 
         step::emit_op(e, place, step.site.node, op, step)?;
     }
     let words = key::key_words(e, &lookup.key)?;
-    let key = key::store_key(e, &words);
     let number = e.build.ins().iconst(types::I32, i64::from(number));
-    let words = e.imm(words.len() as u64);
-    let [] = e.call(at::ANNOUNCE, &[e.frame, number, key, words]);
+    let [] = match *words {
+        [word] => e.call(at::ANNOUNCE_1, &[e.frame, number, word]),
+        _ => {
+            let (key, size) = (key::store_key(e, &words), e.imm(words.len() as u64));
+            e.call(at::ANNOUNCE, &[e.frame, number, key, size])
+        }
+    };
     Ok(())
 }
 

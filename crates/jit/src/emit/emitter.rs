@@ -47,6 +47,8 @@ pub(crate) mod at {
     pub(crate) const FIND_5: usize = offset_of!(Calls, find_5);
     pub(crate) const READ: usize = offset_of!(Calls, read);
     pub(crate) const SET: usize = offset_of!(Calls, set);
+    pub(crate) const SET_1: usize = offset_of!(Calls, set_1);
+    pub(crate) const SET_NEW_1: usize = offset_of!(Calls, set_new_1);
     pub(crate) const PUT: usize = offset_of!(Calls, put);
     pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
     pub(crate) const CLASSIFY4: usize = offset_of!(Calls, classify4);
@@ -58,6 +60,7 @@ pub(crate) mod at {
     pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
     pub(crate) const PREFETCH_CLASSIFY: usize = offset_of!(Calls, prefetch_classify);
     pub(crate) const ANNOUNCE: usize = offset_of!(Calls, announce);
+    pub(crate) const ANNOUNCE_1: usize = offset_of!(Calls, announce_1);
     pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);
     pub(crate) const WIDE: usize = offset_of!(Calls, wide);
 }

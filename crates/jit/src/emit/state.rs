@@ -71,8 +71,10 @@ pub(super) fn read_entry(
 }
 
 /// Assigns all slots of the entry with a key.
+#[expect(clippy::indexing_slicing, reason = "`begins` has an element for each block")]
 pub(super) fn set_slots(
     e: &mut Emitter<'_, '_>,
+    place: Place,
     number: u32,
     ok: ValueId,
     key: &[ValueId],
@@ -87,9 +89,20 @@ pub(super) fn set_slots(
             words.push(high);
         }
     }
-    let all = key::store_key(e, &words);
-    let sizes = (e.imm(size as u64), e.imm((words.len() - size) as u64));
-    let [done] = e.host_call(at::SET, number, &[all, sizes.0, sizes.1]);
+    let slots = e.imm((words.len() - size) as u64);
+    let [done] = match (size, words.split_first()) {
+        (1, Some((key, words))) => {
+            let from = key::store_key(e, words);
+            // A packet that has found no entry begins a flow, so it will create this one.
+            let begins = e.facts.begins[place.block as usize];
+            let set = if begins { at::SET_NEW_1 } else { at::SET_1 };
+            e.host_call(set, number, &[*key, from, slots])
+        }
+        _ => {
+            let (all, size) = (key::store_key(e, &words), e.imm(size as u64));
+            e.host_call(at::SET, number, &[all, size, slots])
+        }
+    };
     e.set(ok, done);
     Ok(())
 }

@@ -97,7 +97,7 @@ pub(super) fn emit_op(
         }
         Op::StateSet { ok, state, key: Key::Explicit(key), values } => {
             match numbered(e, node, Resource::Table(*state), 0) {
-                Some(number) => state::set_slots(e, number, *ok, key, values),
+                Some(number) => state::set_slots(e, place, number, *ok, key, values),
                 None => ask_host(e, place, &step.what),
             }
         }

@@ -22,6 +22,8 @@ impl<H: Host> Table<H> {
         find_5: find_5::<H>,
         read: read::<H>,
         set: set::<H>,
+        set_1: set_1::<H>,
+        set_new_1: set_new_1::<H>,
         put: put::<H>,
         classify: classify::<H>,
         classify4: classify4::<H>,
@@ -33,6 +35,7 @@ impl<H: Host> Table<H> {
         has_room: has_room::<H>,
         prefetch_classify: prefetch_classify::<H>,
         announce: announce::<H>,
+        announce_1: announce_1::<H>,
         prefetch: prefetch::<H>,
         wide,
     };
@@ -244,6 +247,29 @@ unsafe extern "C" fn set<H: Host>(
     u64::from(done)
 }
 
+unsafe extern "C" fn set_1<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: u64,
+    slots: *const u64,
+    words: u64,
+) -> u64 {
+    // SAFETY: Generated code has written this many words of slots to its stack; the host is as
+    // `host` requires.
+    u64::from(unsafe { host::<H>(frame).set_word(number, key, key_at(slots, words)) })
+}
+
+unsafe extern "C" fn set_new_1<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: u64,
+    slots: *const u64,
+    words: u64,
+) -> u64 {
+    // SAFETY: As in `set_1`.
+    u64::from(unsafe { host::<H>(frame).set_new_word(number, key, key_at(slots, words)) })
+}
+
 #[expect(clippy::indexing_slicing, reason = "`all` has the words of the key and two more")]
 unsafe extern "C" fn put<H: Host>(
     frame: *mut Frame,
@@ -264,6 +290,7 @@ unsafe extern "C" fn put<H: Host>(
 }
 
 /// The address of the slots, or of zeros if there are too few slots. `wanted` is at most `SLOTS`.
+#[inline(always)]
 fn slots_or_zeros(slots: &[u64], wanted: u64) -> *const u64 {
     if slots.len() as u64 >= wanted { slots.as_ptr() } else { ZEROS.as_ptr() }
 }
@@ -352,6 +379,7 @@ unsafe extern "C" fn take<H: Host>(frame: *mut Frame, number: u32) -> Pair {
 }
 
 /// The low half of a value, and whether there is a value.
+#[inline(always)]
 fn low_half(value: Option<u128>) -> Pair {
     value.map_or(Pair { low: 0, high: 0 }, |value| Pair { low: halves(value).low, high: 1 })
 }
@@ -382,6 +410,11 @@ unsafe extern "C" fn announce<H: Host>(
     unsafe { host::<H>(frame).announce(number, key_at(key, words)) }
 }
 
+unsafe extern "C" fn announce_1<H: Host>(frame: *mut Frame, number: u32, key: u64) {
+    // SAFETY: The host is as `host` requires.
+    unsafe { host::<H>(frame) }.announce(number, &[key]);
+}
+
 unsafe extern "C" fn prefetch<H: Host>(
     frame: *mut Frame,
     number: u32,
@@ -406,6 +439,7 @@ unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: 
     clippy::cast_possible_truncation,
     reason = "the cast keeps the low half, and the high half is the second word"
 )]
+#[inline(always)]
 fn halves(value: u128) -> Pair {
     Pair { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
 }

@@ -74,6 +74,10 @@ pub(crate) struct Calls {
     /// `Host::set`: frame, number, key followed by the slots, words of the key, words of the slots;
     /// 0 or 1.
     pub(crate) set: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> u64,
+    /// As `set`, for a key of one word: frame, number, key, slots, words of the slots; 0 or 1.
+    pub(crate) set_1: unsafe extern "C" fn(*mut Frame, u32, u64, *const u64, u64) -> u64,
+    /// As `set_1`, for an entry that probably does not exist.
+    pub(crate) set_new_1: unsafe extern "C" fn(*mut Frame, u32, u64, *const u64, u64) -> u64,
     /// `Host::put`: frame, number, key followed by the two halves of the value, words of the key,
     /// slot; 0 or 1, or twice the [`code`] of a fault.
     pub(crate) put: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u32) -> u64,
@@ -99,6 +103,8 @@ pub(crate) struct Calls {
     pub(crate) prefetch_classify: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64),
     /// `Host::announce`: frame, number, key, words of the key.
     pub(crate) announce: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
+    /// As `announce`, for a key of one word.
+    pub(crate) announce_1: unsafe extern "C" fn(*mut Frame, u32, u64),
     /// `Host::prefetch`: frame, number, key, words of the key.
     pub(crate) prefetch: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
     /// An operation on 128 bits for which the machine has no instruction (see [`Wide`]): the

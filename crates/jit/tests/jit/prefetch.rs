@@ -26,13 +26,13 @@ fn prefetch_tells_the_key_of_the_first_lookup() {
     let (code, mut host) = ready(&builder);
     let mut packet = named("udp");
     let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    code.prefetcher(&mut host).unwrap().prefetch(&mut packet, &mut layout, 0);
     let key = packed(&[(0x0a01_0203, 128), (53, 16)]);
     assert_eq!(host.asked, [Asked::Prefetch(101, key)]);
     // Not for packets of another shape.
     let (mut packet, mut host) = (named("tcp6"), Recorder::new(&builder.residual));
     let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    code.prefetcher(&mut host).unwrap().prefetch(&mut packet, &mut layout, 0);
     assert_eq!(host.asked, []);
 }
 
@@ -81,7 +81,7 @@ fn prefetch_tells_what_a_curious_host_will_be_asked_about() {
     let told = |code: &Code| {
         let (mut packet, mut host) = (named("udp"), Recorder::new(&builder.residual));
         let mut layout = packet.parse();
-        code.prefetch(&mut host, &mut packet, &mut layout, 0);
+        code.prefetcher(&mut host).unwrap().prefetch(&mut packet, &mut layout, 0);
         host.asked
     };
     let packet = RulePacket {
@@ -106,6 +106,6 @@ fn prefetch_keeps_silent_about_keys_that_depend_on_the_host() {
     let (code, mut host) = ready(&builder);
     let mut packet = named("udp");
     let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    code.prefetcher(&mut host).unwrap().prefetch(&mut packet, &mut layout, 0);
     assert_eq!(host.asked, []);
 }
