@@ -1,7 +1,7 @@
 //! Does the work that a sender has left to its network card: it completes checksums that contain
 //! only the sum of the pseudo header, splits frames of several segments, and inserts VLAN tags that
 //! are beside the frame. Frames within a machine (veth, bridges) never pass a card that could do
-//! this work.
+//! this work. [`join`] leaves such work to the kernel.
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
