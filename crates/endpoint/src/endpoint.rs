@@ -179,8 +179,8 @@ impl Endpoint {
 
     /// A router has dropped the segment with this number, because its next link takes `most` bytes
     /// of TCP without its header at most (RFC 1191, RFC 8201). From now on, segments are as short.
-    /// What is under way leaves again. Whether the message was believed: one about a segment that is
-    /// not under way may be forged (RFC 5927 §7).
+    /// What is under way leaves again. Returns whether the message was believed: one about a
+    /// segment that is not under way may be forged (RFC 5927 §7).
     pub fn too_long(&mut self, seq: Seq, most: u16) -> bool {
         let (unacked, next) = (self.sender.unacked.cast_signed(), self.sender.next.cast_signed());
         let is_under_way = (unacked..next).contains(&self.sender.offset(seq));

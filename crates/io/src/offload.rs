@@ -5,6 +5,7 @@
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
+mod header;
 mod join;
 mod layers;
 
@@ -12,27 +13,10 @@ use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
 use braid_packet::{Frame, Pool, ether_type};
-pub(crate) use join::Joined;
+pub(crate) use header::HEADER;
+use header::{CWR, ECN, FIN, MAX_SEGMENTS, NEEDS_CHECKSUM, NO_SEGMENTS, PSH, TCP4, TCP6, UDP};
+pub(crate) use join::Message;
 use layers::{Layer, Layers, network};
-
-/// Length of the header in front of a frame.
-pub(crate) const HEADER: usize = 10;
-
-const NEEDS_CHECKSUM: u8 = 1;
-const NO_SEGMENTS: u8 = 0;
-const TCP4: u8 = 1;
-const TCP6: u8 = 4;
-const UDP: u8 = 5;
-/// A flag of the TCP kinds: the sender uses ECN.
-const ECN: u8 = 0x80;
-
-/// The most segments of a frame. The kernel makes no more.
-const MAX_SEGMENTS: usize = 0x1_0000;
-
-const CWR: u8 = 0x80;
-const ECE: u8 = 0x40;
-const PSH: u8 = 0x08;
-const FIN: u8 = 0x01;
 
 /// The work that is left to do in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -103,8 +103,7 @@ pub trait Application: Sized + Send + 'static {
         to.is_full(from.other())
     }
 
-    /// A side sends no more bytes. The proxy ends the other direction behind all bytes that wait for
-    /// it.
+    /// A side sends no more bytes. The proxy ends the other direction behind the bytes that wait.
     fn end(&mut self, _from: Side, _to: &mut Queues, _shared: &mut Self::Shared) {}
 
     /// Whether a connection to the server begins only when there are bytes for it.
@@ -131,8 +130,8 @@ pub trait Application: Sized + Send + 'static {
     /// the sides bytes for that.
     fn put(&mut self, to: &mut Queues, out: &mut Vec<u8>);
 
-    /// Reads what [`Self::put`] has written, and takes it from the front of the bytes. `None` if the
-    /// bytes are damaged.
+    /// Reads what [`Self::put`] has written, and takes it from the front of the bytes. `None` if
+    /// the bytes are damaged.
     fn read(from: &mut &[u8], shared: &Self::Shared) -> Option<Self>;
 }
 

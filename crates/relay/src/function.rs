@@ -188,7 +188,7 @@ impl<A: Application> Relay<A> {
         }
     }
 
-    /// If all connections together take too much memory, ends those that take most, until an eighth
+    /// If all connections together take too much memory, ends the largest ones, until an eighth
     /// is free.
     fn relieve(&mut self, now: u64, host: &mut Host<'_>) {
         if self.memory <= self.most_memory {

@@ -4,7 +4,7 @@
 //!
 //! Only segments that come out of this as they went in, byte for byte, are joined.
 
-use super::{ECE, FIN, HEADER, NEEDS_CHECKSUM, PSH, TCP4, TCP6};
+use super::header::{ECE, FIN, HEADER, NEEDS_CHECKSUM, PSH, TCP4, TCP6};
 use arrayvec::ArrayVec;
 use braid_packet::Frame;
 use braid_packet::checksum::{Sum16, rfc1071};
@@ -26,7 +26,7 @@ const FLAGS: usize = 13;
 const CHECKSUM: usize = 16;
 
 /// What the kernel gets as one frame: a frame of a burst, or segments that leave together.
-pub(crate) struct Joined {
+pub(crate) struct Message {
     /// How many frames of the burst these are.
     pub(crate) count: usize,
     /// The `virtio_net_hdr`, and the headers of joined segments.
@@ -35,7 +35,7 @@ pub(crate) struct Joined {
     pub(crate) payload_at: usize,
 }
 
-impl Joined {
+impl Message {
     /// Joins the first frames of a burst, or takes the first one as it is. `fits` tells whether the
     /// device takes this many bytes behind an Ethernet header.
     pub(crate) fn of_first(frames: &[Frame], fits: impl Fn(usize) -> bool) -> Self {
@@ -97,7 +97,7 @@ impl<'f> Lead<'f> {
     }
 
     /// Joins the first frames of the burst. `None` if that would be a single one.
-    fn join(&self, frames: &[Frame], fits: impl Fn(usize) -> bool) -> Option<Joined> {
+    fn join(&self, frames: &[Frame], fits: impl Fn(usize) -> bool) -> Option<Message> {
         let (mut count, mut len, mut flags) = (1, self.bytes.len(), self.flags(self.bytes));
         for segment in frames.iter().skip(1).map(Frame::bytes) {
             let payload = segment.len().saturating_sub(self.payload_at);
@@ -116,7 +116,7 @@ impl<'f> Lead<'f> {
             return None;
         }
         let front = self.front(len, flags)?;
-        Some(Joined { count, front, payload_at: self.payload_at })
+        Some(Message { count, front, payload_at: self.payload_at })
     }
 
     /// Whether a segment is the one that the kernel would make at this place behind the lead.

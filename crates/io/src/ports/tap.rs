@@ -2,7 +2,7 @@
 
 use super::Share;
 use crate::facts::device_facts;
-use crate::offload::{HEADER, Joined, Offload};
+use crate::offload::{HEADER, Message, Offload};
 use crate::port::{Ethernet, MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{is_attached, open_tap, tap_ethernet};
 use braid_packet::{BURST, Frame, Pool};
@@ -63,9 +63,9 @@ fn refused(error: io::Error) -> OpenError {
 
 impl TapPort {
     /// Sends frames as one.
-    fn send_one(&mut self, joined: &Joined, frames: &[Frame]) -> Result<(), Unsent> {
-        let behind = |frame| Frame::bytes(frame).get(joined.payload_at..).unwrap_or_default();
-        let parts = [&joined.front[..]].into_iter().chain(frames.iter().map(behind));
+    fn send_one(&mut self, message: &Message, frames: &[Frame]) -> Result<(), Unsent> {
+        let behind = |frame| Frame::bytes(frame).get(message.payload_at..).unwrap_or_default();
+        let parts = [&message.front[..]].into_iter().chain(frames.iter().map(behind));
         let parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         match self.file.write_vectored(&parts) {
             Ok(written) if written == parts.iter().map(|part| part.len()).sum() => Ok(()),
@@ -113,9 +113,9 @@ impl Port for TapPort {
         let mut at = 0;
         while let Some(rest) = frames.get(at..).filter(|rest| !rest.is_empty()) {
             // The device takes frames of any length.
-            let joined = Joined::of_first(rest, |_| true);
-            let together = rest.get(..joined.count).unwrap_or(rest);
-            let sent = self.send_one(&joined, together);
+            let message = Message::of_first(rest, |_| true);
+            let together = rest.get(..message.count).unwrap_or(rest);
+            let sent = self.send_one(&message, together);
             let end = at + together.len();
             if let Err(why) = sent {
                 (at..end).for_each(|place| lost(place, why));

@@ -1,6 +1,6 @@
 //! Sends the frames of a burst with one system call.
 
-use crate::offload::Joined;
+use crate::offload::Message;
 use braid_packet::Frame;
 use rustix::io::Errno;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Memory for the arguments of the system call, which is used again for each burst.
 #[derive(Default)]
 pub(crate) struct Batch {
-    joined: Vec<Joined>,
+    contents: Vec<Message>,
     parts: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
@@ -34,8 +34,8 @@ impl Batch {
         // The number of messages that are done, and of their frames.
         let (mut at, mut frame) = (0, 0);
         while let Some(rest) = self.messages.get_mut(at..).filter(|rest| !rest.is_empty()) {
-            let count = |messages: &[Joined]| messages.iter().map(|one| one.count).sum::<usize>();
-            let waiting = self.joined.get(at..).unwrap_or_default();
+            let count = |messages: &[Message]| messages.iter().map(|one| one.count).sum::<usize>();
+            let waiting = self.contents.get(at..).unwrap_or_default();
             let first = waiting.get(..1).unwrap_or_default();
             match send_some(socket, rest) {
                 Ok(sent) => {
@@ -59,25 +59,25 @@ impl Batch {
 
     /// Makes a message for each frame, or for several that leave together.
     fn describe(&mut self, frames: &[Frame], fits: impl Fn(usize) -> bool) {
-        let Self { joined, parts, messages } = self;
-        joined.clear();
+        let Self { contents, parts, messages } = self;
+        contents.clear();
         parts.clear();
         messages.clear();
         let mut rest = frames;
         while !rest.is_empty() {
-            let next = Joined::of_first(rest, &fits);
+            let next = Message::of_first(rest, &fits);
             rest = rest.get(next.count..).unwrap_or_default();
-            joined.push(next);
+            contents.push(next);
         }
-        // All of `joined` stays where it is from here on, and then all of `parts`.
+        // All of `contents` stays where it is from here on, and then all of `parts`.
         let mut rest = frames.iter();
-        for one in &*joined {
+        for one in &*contents {
             parts.push(part(&one.front));
             let frames = rest.by_ref().take(one.count).map(Frame::bytes);
             parts.extend(frames.map(|frame| part(frame.get(one.payload_at..).unwrap_or_default())));
         }
         let mut rest = parts.as_mut_slice();
-        for one in &*joined {
+        for one in &*contents {
             let Some((parts, behind)) = rest.split_at_mut_checked(1 + one.count) else { return };
             // SAFETY: a plain C structure for which all zero bytes are valid.
             let mut message: libc::mmsghdr = unsafe { zeroed() };

@@ -297,6 +297,8 @@ fn fields_of_a_quoted_ip_header_change_its_checksum_and_that_of_the_error() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     /// Sums of any bytes are those of their words, one after the other.
     #[test]
     fn sums_are_those_of_the_words(bytes in prop::collection::vec(any::<u8>(), 0..200), from in 0..4_usize) {

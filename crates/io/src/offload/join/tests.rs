@@ -1,4 +1,4 @@
-//! Joined segments are separated again, as the kernel does it, and compared with what they were.
+//! Message segments are separated again, as the kernel does it, and compared with what they were.
 
 use super::*;
 use crate::offload::Offload;
@@ -105,16 +105,16 @@ fn counts(burst: &[Vec<u8>], mtu: usize) -> Vec<usize> {
     let mut rest = &frames[..];
     let mut counts = Vec::new();
     while !rest.is_empty() {
-        let joined = Joined::of_first(rest, |bytes| bytes <= mtu);
-        let (together, behind) = rest.split_at(joined.count);
-        let (header, headers) = joined.front.split_first_chunk().unwrap();
-        let payloads = together.iter().map(|frame| &frame.bytes()[joined.payload_at..]);
+        let message = Message::of_first(rest, |bytes| bytes <= mtu);
+        let (together, behind) = rest.split_at(message.count);
+        let (header, headers) = message.front.split_first_chunk().unwrap();
+        let payloads = together.iter().map(|frame| &frame.bytes()[message.payload_at..]);
         let whole: Vec<u8> = [headers].into_iter().chain(payloads).flatten().copied().collect();
         let mut separated = Vec::new();
         Offload::parse(*header).finish(&whole, None, &mut pool, &mut separated).unwrap();
         let separated: Vec<_> = separated.iter().map(Frame::bytes).collect();
         assert_eq!(separated, together.iter().map(Frame::bytes).collect::<Vec<_>>());
-        counts.push(joined.count);
+        counts.push(message.count);
         rest = behind;
     }
     counts
@@ -206,6 +206,8 @@ fn nexts() -> impl Strategy<Value = Vec<Next>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     /// Bursts come out as they went in, byte for byte.
     #[test]
     fn bursts_stay_as_they_are(nexts in nexts()) {
@@ -213,7 +215,7 @@ proptest! {
         prop_assert_eq!(counts(&burst, 1500).iter().sum::<usize>(), burst.len());
     }
 
-    /// So do segments of which any byte is another one.
+    /// So do segments with a byte that is another one.
     #[test]
     fn damaged_bursts_stay_as_they_are(at in 0..1066_usize, place in 0..3_usize, bits in 1..=255_u8) {
         let mut burst = burst(&[plain(1000); 3]);
