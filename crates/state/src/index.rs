@@ -449,6 +449,18 @@ mod tests {
     use super::{FILL, Index, Spot, WAYS};
 
     #[test]
+    fn place_in_a_chained_line_is_not_absent() {
+        let mut index = Index::new();
+        // All in the first line and those chained to it, each with a tag of its own.
+        let hash = |place: u32| u64::from(place) << 56;
+        for place in 1..=50 {
+            assert!(place > WAYS as u32 || index.lacks(hash(place)).is_some());
+            index.insert(hash(place), place, hash);
+            assert!((1..=place).all(|place| index.lacks(hash(place)).is_none()));
+        }
+    }
+
+    #[test]
     fn chained_lines_are_used_again() {
         let mut index = Index::new();
         for _ in 0..50 {

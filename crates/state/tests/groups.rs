@@ -45,6 +45,40 @@ fn entry_is_refused_when_making_room_ends_its_partner() {
 }
 
 #[test]
+fn places_that_entries_take_in_turn_are_queued_once() {
+    let (mut store, root, _) = store(
+        "state root: u8 per [u16] idle 1000 capacity 2 full evict_oldest tick 1000
+         state leaf: u8 per [u8] capacity 2 tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    let mut create = |key| {
+        entry(store.create(root, &new(&[key], None, 1), &mut ended));
+        store.bytes(root)
+    };
+    let few = (0..4).map(&mut create).last();
+    assert_eq!((4..10_000).map(&mut create).last(), few, "evicted entries leave no memory behind");
+}
+
+#[test]
+fn entry_behind_one_at_a_queued_place_expires() {
+    let (mut store, root, _) = store(
+        "state root: u8 per [u8] idle 1000 capacity 9 tick 1000
+         state leaf: u8 per [u8] capacity 2 tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    let mut create = |key, now| entry(store.create(root, &new(&[key], None, now), &mut ended));
+    // The second entry has the place of the first one, which is queued for 2000.
+    let first = create(1, 1);
+    store.delete(root, first);
+    let mut create = |key, now| entry(store.create(root, &new(&[key], None, now), &mut ended));
+    let (second, _) = (create(2, 1500), create(3, 1600));
+    store.delete(root, second);
+    assert_eq!(store.expire(2999, &mut ended), None);
+    assert_eq!(store.expire(3000, &mut ended), Some(3000));
+    assert_eq!(store.len(root), 0);
+}
+
+#[test]
 fn finding_any_member_renews_the_group() {
     let (mut store, root, leaf) = store(
         "state root: u8 per [u8] idle 100 hard 250 capacity 9 tick 1
