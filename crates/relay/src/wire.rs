@@ -110,11 +110,12 @@ impl TooLong {
         if [message_type, code] != kind || !is_right {
             return None;
         }
-        // Old routers do not tell the MTU. No link takes less than the least that counts.
-        let (mtu, header, least) = if is_v4 {
-            (u32::from(u16::from_be_bytes([m2, m3])), 20, LEAST_MTU4)
+        // Old routers do not tell the MTU. No link takes less than the least that counts. The headers
+        // are those of IP and TCP.
+        let (mtu, headers, least) = if is_v4 {
+            (u32::from(u16::from_be_bytes([m2, m3])), 40, LEAST_MTU4)
         } else {
-            (u32::from_be_bytes([m0, m1, m2, m3]), 40, LEAST_MTU6)
+            (u32::from_be_bytes([m0, m1, m2, m3]), 60, LEAST_MTU6)
         };
         let (addresses, tcp) = quoted_tcp(quoted, is_v4)?;
         let (&[s0, s1, d0, d1, q0, q1, q2, q3], _) = tcp.split_first_chunk()?;
@@ -122,8 +123,7 @@ impl TooLong {
             from: (addresses[0], u16::from_be_bytes([s0, s1])),
             to: (addresses[1], u16::from_be_bytes([d0, d1])),
         };
-        let most = mtu.max(least) - header - TCP_HEADER as u32;
-        let most = u16::try_from(most).unwrap_or(u16::MAX);
+        let most = u16::try_from(mtu.max(least) - headers).unwrap_or(u16::MAX);
         Some(Self { ends, seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])), most })
     }
 }

@@ -156,12 +156,11 @@ impl<'f> Lead<'f> {
     fn has_right_checksums(&self, segment: &[u8]) -> bool {
         let parts = segment.get(ETHERNET..).and_then(|ip| ip.split_at_checked(self.ip_len()));
         let Some((ip, tcp)) = parts else { return false };
-        let is_ip_right = !self.is_ip4() || rfc1071(ip) == 0;
         // 0 and all ones are the same sum, but the kernel writes 0.
-        let is_other_form = |bytes: Option<&[u8]>| bytes == Some(&[0xff, 0xff]);
-        !is_other_form(tcp.get(CHECKSUM..CHECKSUM + 2))
-            && !(self.is_ip4() && is_other_form(ip.get(10..12)))
-            && is_ip_right
+        let is_written = |bytes: Option<&[u8]>| bytes != Some(&[0xff, 0xff]);
+        let is_ip_right = !self.is_ip4() || is_written(ip.get(10..12)) && rfc1071(ip) == 0;
+        is_ip_right
+            && is_written(tcp.get(CHECKSUM..CHECKSUM + 2))
             && self.pseudo(tcp.len()).with(tcp).folded() == 0xffff
     }
 

@@ -61,20 +61,6 @@ impl Space {
         });
     }
 
-    /// Reads a counter of a device, such as `tx_packets`.
-    pub fn count(&self, device: &str, counter: &str) -> u64 {
-        self.within(|| {
-            let words = ["-s", "-json", "link", "show", device];
-            let done = Command::new("ip").args(words).output().unwrap();
-            let text = String::from_utf8(done.stdout).unwrap();
-            let (side, name) = counter.split_once('_').unwrap();
-            let (_, behind) = text.split_once(&format!("\"{side}\":")).unwrap();
-            let (_, behind) = behind.split_once(&format!("\"{name}\":")).unwrap();
-            let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().unwrap()
-        })
-    }
-
     /// Writes a setting of the kernel.
     fn write(&self, key: &str, value: &str) {
         self.within(|| std::fs::write(format!("/proc/sys/{key}"), value)).unwrap();

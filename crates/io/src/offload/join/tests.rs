@@ -47,11 +47,17 @@ fn segment(next: Next, place: &mut Place) -> Vec<u8> {
     let is = |other: Twist| u8::from(twist == other);
     place.sequence = place.sequence.wrapping_add(5 * u32::from(is(Twist::Hole)));
     place.id = place.id.wrapping_add(u16::from(is(Twist::OtherId)));
-    let flags = 0x10 | is(Twist::Push) * PSH | is(Twist::Fin) * FIN | is(Twist::Ecn) * ECE;
-    let flags = flags | is(Twist::Cwr) * 0x80 | is(Twist::Urgent) * 0x20;
+    let flag = match twist {
+        Twist::Push => PSH,
+        Twist::Fin => FIN,
+        Twist::Ecn => ECE,
+        Twist::Cwr => 0x80,
+        Twist::Urgent => 0x20,
+        _ => 0,
+    };
     let mut tcp = vec![0x12, 0x34, 0, 80 + is(Twist::OtherPort)];
     tcp.extend(place.sequence.to_be_bytes());
-    tcp.extend([0, 0, 0, 1, 0x80, flags, 0x10, is(Twist::OtherWindow), 0, 0, 0, 0]);
+    tcp.extend([0, 0, 0, 1, 0x80, 0x10 | flag, 0x10, is(Twist::OtherWindow), 0, 0, 0, 0]);
     // Timestamps.
     tcp.extend([1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9]);
     tcp.extend((0..payload).map(|at| u8::try_from(at % 251).unwrap()));
