@@ -102,16 +102,16 @@ impl TooLong {
         let (protocol, kind) = if is_v4 { (ICMP, [3, 4]) } else { (ICMP6, [2, 0]) };
         let read = if is_v4 { ipv4 } else { ipv6 };
         let (addresses, message) = read(packet, protocol)?;
-        let (&[message_type, code, _, _, m0, m1, m2, m3], quoted) = message.split_first_chunk()?;
+        let (&[number, code, _, _, m0, m1, m2, m3], quoted) = message.split_first_chunk()?;
         let is_right = match is_v4 {
             true => checksum::rfc1071(message) == 0,
             false => pseudo(addresses, protocol, message.len()).with(message).folded() == u16::MAX,
         };
-        if [message_type, code] != kind || !is_right {
+        if [number, code] != kind || !is_right {
             return None;
         }
-        // Old routers do not tell the MTU. No link takes less than the least that counts. The headers
-        // are those of IP and TCP.
+        // Old routers do not tell the MTU, and no link counts as one that takes less than the
+        // least. The headers are those of IP and TCP.
         let (mtu, headers, least) = if is_v4 {
             (u32::from(u16::from_be_bytes([m2, m3])), 40, LEAST_MTU4)
         } else {
