@@ -87,7 +87,7 @@ impl Port for TapPort {
                 Ok(length) if length == self.buffer.len() => lost(Unreceived::TooLong),
                 Ok(length) => {
                     let read = self.buffer.get(..length).and_then(|all| all.split_first_chunk());
-                    let finished = read.map_or(Ok(()), |(header, bytes)| {
+                    let finished = read.map_or(Err(Unreceived::Offload), |(header, bytes)| {
                         Offload::parse(*header).finish(bytes, None, pool, frames)
                     });
                     if let Err(why) = finished {
