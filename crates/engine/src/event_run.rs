@@ -6,7 +6,7 @@ use crate::exec_context::ExecContext;
 use crate::ops;
 use braid_compiler::streams::{COMMON, Input, common};
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, ParamId, Program, QueueId, StateId, StreamEvent, StreamText, Word};
+use braid_ir::model::{Op, ParamId, Program, QueueId, StateId, StreamText, Word};
 use braid_ir::residual::{Counter, Residual, What};
 use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
@@ -29,10 +29,10 @@ type Operation = fn(&mut ExecContext<'_>, &View<'_>, &mut Values<'_>, &Op) -> Re
 /// Runs the function's program for an event, if it has one.
 pub(crate) fn run(
     context: &mut ExecContext<'_>,
-    (event, view): (StreamEvent, &View<'_>),
+    view: &View<'_>,
     interpreter: &Interpreter,
 ) -> End {
-    let (node, model) = (context.node, context.model);
+    let (node, model, event) = (context.node, context.model, view.event);
     let Some(program) = model.stream(event) else { return End::Forward };
     context.start();
     let code = context.event_programs.take((node, model), event, view.flow);
@@ -52,7 +52,7 @@ impl EventCode {
         interpreter: &Interpreter,
     ) -> Option<End> {
         self.read_inputs(context.params, view);
-        self.packet.wire_len = u32::try_from(view.len).unwrap_or(u32::MAX);
+        self.packet.wire_len = u32::try_from(view.len()).unwrap_or(u32::MAX);
         let now = context.now;
         let Self { program, code, answers, counts, inputs, words, packet, layout, .. } = self;
         let (operation, program) = (interpreter.operation, &program.residual);
@@ -74,7 +74,7 @@ impl EventCode {
     /// Reads the inputs of the program.
     fn read_inputs(&mut self, params: &[ParamValue], view: &View<'_>) {
         let (first, others) = self.inputs.split_at_mut(COMMON);
-        first.copy_from_slice(&common(view.flow, view.len, view.offset));
+        first.copy_from_slice(&common(view.flow, view.len(), view.offset));
         // Most programs ask for the same match twice: whether there is one, and its number.
         let mut last = None;
         let mut found = |param: ParamId, text: Option<StreamText>| {

@@ -343,7 +343,7 @@ impl Run<'_, '_> {
             | Op::StatePut { .. }
             | Op::StateDelete { .. } => self.state(values, op)?,
             op => match self.subject {
-                Subject::Stream(view) if of_stream(view, self.context.params, values, op)? => {}
+                Subject::Stream(view) if streams::step(self.context, view, values, op)? => {}
                 _ => self.context.common(self.subject.work(), values, op)?,
             },
         }
@@ -528,34 +528,10 @@ impl<'a> Subject<'a> {
     fn wire_len(&self) -> u64 {
         match self {
             Subject::Packet { work, .. } => work.packet.wire_len.into(),
-            Subject::Stream(view) => view.len,
+            Subject::Stream(view) => view.len(),
             Subject::Nothing | Subject::Ended(..) | Subject::Event(_) => 0,
         }
     }
-}
-
-/// Executes an operation on an event of a TCP connection. Returns false for other operations.
-fn of_stream(
-    view: &View<'_>,
-    params: &[ParamValue],
-    values: &mut Values<'_>,
-    op: &Op,
-) -> Result<bool, Fault> {
-    match op {
-        Op::LoadStream { out, field } => values.set(*out, view.number(*field)),
-        Op::StreamMatch { found, number, param, text } => {
-            let first = params.get(param.index());
-            let first = first.and_then(|value| view.found((*param, value), *text));
-            values.set(*found, first.is_some().into());
-            values.set(*number, first.unwrap_or(0).into());
-        }
-        Op::Has { out, header } => values.set(*out, view.has(*header).into()),
-        Op::Load { out, field } if *field != Field::PktTime => {
-            values.set(*out, view.field(*field).ok_or(Fault::Truncated)?);
-        }
-        _ => return Ok(false),
-    }
-    Ok(true)
 }
 
 /// Assigns the parameters of a block.

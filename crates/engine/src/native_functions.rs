@@ -12,6 +12,7 @@ use braid_ir::model::{Dest, Word};
 use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Output, Profile};
 use braid_packet::Packet;
+use braid_streams::View;
 
 impl Functions {
     /// Creates the instances. With `watch`, they remember the flows whose recordings change.
@@ -122,6 +123,23 @@ impl ExecContext<'_> {
         if function.has_outputs() {
             let outputs = function.take_outputs();
             work.emissions.extend(native::packets(&outputs, work.packet).map(made));
+            self.publish(outputs);
+        }
+        answer
+    }
+
+    /// Runs the native stream function for an event of a connection.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "an execution context names a shard of its function"
+    )]
+    pub(crate) fn native_stream(&mut self, view: &View<'_>) -> Result<Word, Fault> {
+        let shard = &mut self.instance.shards[usize::from(self.shard)];
+        let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };
+        let (event, bytes) = ((view.event, view.flow), (view.offset, view.bytes));
+        let answer = native::connection(function, event, bytes, self.now);
+        if function.has_outputs() {
+            let outputs = function.take_outputs();
             self.publish(outputs);
         }
         answer

@@ -102,10 +102,9 @@ fn begin(engine: &mut Compiled) -> Snapshot {
             timer.next_ns = *next;
         }
         state.shards = instance.shards.iter_mut().map(begin_shard).collect();
-        for (shard, memory) in
-            state.shards.iter_mut().zip(functions.stacks.save(node).unwrap_or_default())
-        {
-            shard.memory = memory;
+        let stacks = functions.stacks.save(node).unwrap_or_default();
+        for (shard, stack) in state.shards.iter_mut().zip(stacks) {
+            shard.stack = stack;
         }
     }
     for ((until, node, queue, _), held) in waiting {
@@ -126,6 +125,7 @@ fn begin_shard(shard: &mut Shard) -> ShardState {
         random: shard.rng.state(),
         pools: Vec::new(),
         memory: shard.native.as_mut().and_then(braid_native::Instance::save),
+        stack: None,
     }
 }
 
@@ -202,7 +202,7 @@ fn import_function(
     let is_used = |worker| chain.only.is_none_or(|only| only == worker);
     let shards = (0..).zip(&state.shards);
     let of_stacks =
-        shards.map(|(worker, shard)| shard.memory.as_deref().filter(|_| is_used(worker)));
+        shards.map(|(worker, shard)| shard.stack.as_deref().filter(|_| is_used(worker)));
     stacks.restore(node, params, of_stacks).map_err(|why| {
         let function = state.name.clone();
         ImportError::Refused { function, why }

@@ -192,7 +192,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             let why = Stopped::Function(point.node, NoRecording::Stack);
             return Err(self.stop_before(why, point));
         }
-        let is_native = self.functions.chain().nodes[node].model.native.is_some();
+        let is_native = self.functions.chain().nodes[node].model.is_native_on_packets();
         if is_native && world.1.group(point.node).len() == 1 {
             if !fits(self.hops, 1) {
                 return Err(self.stop(Stopped::Uneven, 0, None));

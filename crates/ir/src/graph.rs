@@ -57,7 +57,7 @@ impl Graph {
                 group_of[usize::from(*member)] = number;
             }
         }
-        let native = chain.nodes.iter().map(|node| node.model.native.is_some()).collect();
+        let native = chain.nodes.iter().map(|node| node.model.is_native_on_packets()).collect();
         let stacked = chain.nodes.iter().map(|node| node.model.stacked()).collect();
         Ok(Self { entries, ports, group_of, groups, native, stacked })
     }

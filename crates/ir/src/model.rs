@@ -60,8 +60,8 @@ pub struct Model {
     /// Handlers: programs for events that other functions of the chain publish
     /// ([`crate::subscriptions`]).
     pub handlers: Vec<(EventId, Program)>,
-    /// The native function that [`Op::Native`] calls. The packet program then belongs to it
-    /// (`braid_native::bridge::model`).
+    /// The native function that [`Op::Native`] calls. The packet program then belongs to it, or in
+    /// a stream function, the programs for events of connections (`braid_native::bridge::model`).
     pub native: Option<crate::native::Native>,
 }
 
@@ -101,6 +101,13 @@ impl Model {
     #[must_use]
     pub fn is_stream(&self) -> bool {
         !self.streams.is_empty() || self.is_steered()
+    }
+
+    /// Whether native code gets the packets themselves. A native stream function gets what its TCP
+    /// stack makes of them.
+    #[must_use]
+    pub fn is_native_on_packets(&self) -> bool {
+        self.native.is_some() && !self.is_stream()
     }
 
     /// Whether events of other functions reset connections of this stream function, or switch it

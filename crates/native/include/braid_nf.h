@@ -56,6 +56,12 @@ enum {
 #define BRAID_PORT(number) (4 | (number) << 8) /* number of the port in `ports`, from 0 */
 #define BRAID_FAILED (-1)                      /* dropped as a fault; see braid_fail */
 
+/* Decisions about a TCP connection: a stream function's `open` and `data` return one of these, or BRAID_FAILED: then
+ * the connection goes on, and the failure is reported. */
+/* BRAID_FORWARD: the connection and the packet go on */
+#define BRAID_RESET(reason) (5 | (reason) << 8) /* both ends get a RST; the connection's packets are dropped */
+#define BRAID_BYPASS 6                          /* the connection goes on, and the function hears no more of it */
+
 /* How a state function uses the payload. */
 enum { BRAID_IGNORE = 0, BRAID_READ = 1, BRAID_WRITE = 2 };
 
@@ -99,6 +105,26 @@ typedef struct braid_value {
   const char *text;
   size_t length; /* of the text, in bytes */
 } braid_value;
+
+/* A TCP connection. It is valid during the call that passes it. */
+typedef struct braid_connection {
+  uint32_t size;             /* of this structure */
+  uint32_t version;          /* of IP: 4 or 6 */
+  braid_flow flow;           /* its number; 0 if there is no room for another one */
+  braid_wide client, server; /* addresses; the client has opened the connection */
+  uint16_t client_port, server_port;
+  uint32_t reserved;
+} braid_connection;
+
+/* The next bytes of an end of a connection, in order and without repetitions. They are valid during the call. */
+typedef struct braid_data {
+  uint32_t size;        /* of this structure */
+  uint32_t from_client; /* 1: the client has sent them; 0: the server */
+  const uint8_t *bytes;
+  size_t length;
+  uint64_t offset;  /* the place of the first byte in the stream, from 0 */
+  uint64_t missing; /* how many bytes of this end, directly in front of these, the function has not had */
+} braid_data;
 
 /* The functions that Braid offers. Call them through the inline functions below. */
 typedef struct braid_api {
@@ -172,7 +198,8 @@ enum { BRAID_PER_FLOW = 0, BRAID_PER_BIFLOW = 1 };
 /* The treatment of a new flow when there is no room. */
 enum { BRAID_REFUSE = 0, BRAID_EVICT_OLDEST = 1 };
 
-/* A function. `abi`, `size` and `packet` are required, everything else may be 0. */
+/* A function. `abi` and `size` are required, and so is `packet`, or for a stream function one of `open`, `data` and
+ * `close`. Everything else may be 0. */
 typedef struct braid_nf {
   uint32_t abi;  /* BRAID_NF_ABI */
   uint32_t size; /* sizeof(braid_nf) */
@@ -209,6 +236,14 @@ typedef struct braid_nf {
    * (braid_send, braid_send_from_timer). */
   uint32_t sends;
   uint32_t reserved;
+  /* A stream function has these instead of `packet`: Braid follows TCP connections, and calls them in the order of
+   * the stream. `open`: both ends have agreed on the connection, or its first bytes come. `data`: the next bytes of an
+   * end have come. `close`: the connection is over, and the function has neither reset nor left it. They get no packet,
+   * and may not record. The connection's number is a flow with memory (braid_flow_memory): it begins with `open`, and
+   * ends (`flow_end`) behind `close`, BRAID_RESET or BRAID_BYPASS. */
+  int32_t (*open)(void *self, braid_host *, const braid_connection *);
+  int32_t (*data)(void *self, braid_host *, const braid_connection *, const braid_data *);
+  void (*close)(void *self, braid_host *, const braid_connection *);
 } braid_nf;
 
 #if defined(_WIN32)
@@ -316,7 +351,7 @@ static inline void braid_log(braid_host *h, const char *level, const char *text)
 /* Calls `f` every `ns` from the first packet on, or once, `ns` from now. */
 static inline int32_t braid_every(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, ns, f, arg); }
 static inline int32_t braid_after(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, 0, f, arg); }
-/* The memory of the flow with this number; NULL when it has ended. */
+/* The memory of the flow with this number, initially zero; NULL when it has ended. */
 static inline void *braid_flow_memory(braid_host *h, braid_flow flow) { return h->api->flow_memory(h, flow); }
 /* Ends a flow now. */
 static inline void braid_end_flow(braid_host *h, braid_flow flow) { h->api->end_flow(h, flow); }

@@ -1,20 +1,21 @@
 //! Native functions in chains: a model whose packet program calls the function and does what its
-//! verdict says.
+//! verdict says. The model of a stream function has such programs for events of connections.
 
 use crate::{
-    Config, Description, Entry, Failed, Instance, Log, Output, Publication, Sent, Value, Verdict,
+    Config, Decision, Description, Entry, Failed, Instance, Log, News, Output, Publication, Sent,
+    Value, Verdict,
 };
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
 use braid_ir::engine::{Content, Event, EventValue, Fault, StateEntry};
 use braid_ir::model::{
     Block, BlockId, CmpOp, Dest, EventId, Kind, LEFT, Model, Op, ParamDecl, PortId, Program, RIGHT,
-    ROOT_EVENT, ReasonId, RowDecl, RowId, Target, Term, Ty, ValueId, Word,
+    ROOT_EVENT, ReasonId, RowDecl, RowId, StreamEvent, Target, Term, Ty, ValueId, Word,
 };
 use braid_ir::native::{Native, OnFailure, Profile, Reference};
 use braid_ir::snapshot::{FunctionState, ImportError};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
-use braid_packet::{Link, Packet};
+use braid_packet::{FlowKey, Link, Packet};
 
 /// The number of a verdict. The order is: onward, back, consumed, ports, drops.
 fn outcome(verdict: Verdict, model: &Model) -> u32 {
@@ -35,7 +36,8 @@ const BYPASSED: RowId = RowId(1);
 /// The number for these packets.
 const BYPASS: u32 = u32::MAX;
 
-/// The model of a native function.
+/// The model of a native function. That of a stream function still lacks its packet program, which
+/// all stream functions have, and its last row.
 #[must_use]
 pub fn model(
     name: &str,
@@ -45,6 +47,9 @@ pub fn model(
 ) -> Model {
     let row = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
     let own = definition.ports.iter().cloned();
+    // It does nothing to packets beyond what its packet program does.
+    let nothing = definition.is_stream.then(Profile::default);
+    let profile = nothing.or(definition.profile);
     let mut model = Model {
         name: name.to_owned(),
         ports: ["left".to_owned(), "right".to_owned()].into_iter().chain(own).collect(),
@@ -53,21 +58,31 @@ pub fn model(
         queues: Vec::new(),
         events: definition.declared.events.clone(),
         tags: definition.declared.tags.clone(),
-        rows: vec![row("body"), row("fault")],
+        rows: vec![row("body")],
         reasons: definition.reasons.clone(),
         packet: Program::default(),
         expire: Vec::new(),
         timers: Vec::new(),
         streams: Vec::new(),
         handlers: Vec::new(),
-        native: Some(Native { reference, profile: definition.profile, sends: definition.sends }),
+        native: Some(Native { reference, profile, sends: definition.sends }),
     };
     if is_bypassed(&model) {
-        model.rows.insert(BYPASSED.index(), row("bypassed"));
+        model.rows.push(row("bypassed"));
     }
-    model.packet = program(&model);
+    if definition.is_stream {
+        model.streams = EVENTS.map(|event| (event, program(decisions(&model, event)))).to_vec();
+        return model;
+    }
+    model.rows.push(row("fault"));
+    let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
+    model.packet = program(ends(&model, may));
     model
 }
+
+/// The events that a stream function takes.
+const EVENTS: [StreamEvent; 4] =
+    [StreamEvent::Open, StreamEvent::Client, StreamEvent::Server, StreamEvent::Close];
 
 /// Whether packets go on when the function's process has failed.
 fn is_bypassed(model: &Model) -> bool {
@@ -76,9 +91,7 @@ fn is_bypassed(model: &Model) -> bool {
 }
 
 /// A program that calls the function, then compares its answer with each possible one.
-fn program(model: &Model) -> Program {
-    let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
-    let ends = ends(model, may);
+fn program(ends: Vec<(u32, Term)>) -> Program {
     let answer = ValueId(0);
     let mut program = Program { blocks: Vec::new(), values: vec![Ty::uint(32)] };
     let count = ends.len();
@@ -136,6 +149,32 @@ fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
     ends
 }
 
+/// The number of a decision. The order is: forward, bypass, resets.
+fn number(decision: Decision) -> u32 {
+    match decision {
+        Decision::Forward => 0,
+        Decision::Bypass => 1,
+        Decision::Reset(reason) => reason.saturating_add(2),
+    }
+}
+
+/// The possible ends of a program for an event, each with the number of its answer.
+fn decisions(model: &Model, event: StreamEvent) -> Vec<(u32, Term)> {
+    let mut ends = vec![(number(Decision::Forward), Term::Return)];
+    if event != StreamEvent::Close {
+        ends.push((number(Decision::Bypass), Term::Bypass { row: BODY }));
+        let reasons = u32::try_from(model.reasons.len()).unwrap_or(0);
+        ends.extend((0..reasons).map(|reason| {
+            let term = Term::Reset { reason: ReasonId(reason), row: BODY };
+            (number(Decision::Reset(reason)), term)
+        }));
+    }
+    if is_bypassed(model) {
+        ends.push((BYPASS, Term::Return));
+    }
+    ends
+}
+
 /// Instances of a node's function, one for each worker. Empty if the node's model is not native.
 ///
 /// # Errors
@@ -171,6 +210,25 @@ pub fn run(
         Verdict::Back | Verdict::Consume | Verdict::Port(_) => may.redirects,
     };
     if allowed { Ok(Word::from(outcome(verdict, model))) } else { Err(Fault::Native) }
+}
+
+/// Runs an instance of a stream function for an event of a connection, with the place of the first
+/// byte that has come and the bytes. Returns the number of its answer.
+///
+/// # Errors
+/// The function failed, or takes no such event.
+pub fn connection(
+    instance: &mut Instance,
+    (event, flow): (StreamEvent, FlowKey),
+    bytes: (u64, &[u8]),
+    now: u64,
+) -> Result<Word, Fault> {
+    let news = News::of(event, flow, bytes).ok_or(Fault::Native)?;
+    match instance.connection(news, now) {
+        Ok(decision) => Ok(Word::from(number(decision))),
+        Err(Failed::Drop) => Err(Fault::Native),
+        Err(Failed::Bypass) => Ok(Word::from(BYPASS)),
+    }
 }
 
 /// Tells the instances of a function that a parameter has changed. If one refuses, the instances

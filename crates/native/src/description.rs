@@ -22,6 +22,8 @@ pub struct Description {
     pub declared: Declared,
     /// The most packets that it sends for each packet.
     pub sends: u32,
+    /// Whether it is a stream function: it gets what TCP connections bring, and no packets.
+    pub is_stream: bool,
     /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
     /// The limits of its flows, unless the configuration has others.

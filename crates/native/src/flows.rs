@@ -1,5 +1,6 @@
 //! The flows of a function. Each has a number that is never used again, memory, and an idle time.
 
+use crate::stream::Data;
 use braid_packet::FlowKey;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -32,6 +33,8 @@ pub struct Flow {
     pub created_ns: u64,
     /// When the last packet came (ns).
     pub last_seen_ns: u64,
+    /// For the client and for the server of a connection: the end of the bytes that have come.
+    pub ends: [u64; 2],
 }
 
 /// The result of looking for a packet's flow.
@@ -102,7 +105,7 @@ impl Flows {
         self.next += 1;
         let memory = self.memory();
         self.by_key.insert(key, number);
-        self.all.insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now });
+        self.all.insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now, ends: [0; 2] });
         if let Some(deadline) = self.deadline(now) {
             self.deadlines.insert((deadline, number));
         }
@@ -121,14 +124,14 @@ impl Flows {
         &mut self,
         number: u64,
         key: FlowKey,
-        created_ns: u64,
-        last_seen_ns: u64,
+        (created_ns, last_seen_ns): (u64, u64),
+        ends: [u64; 2],
     ) -> bool {
         if self.has(number) || self.by_key.insert(key, number).is_some() {
             return false;
         }
         let memory = self.memory();
-        self.all.insert(number, Flow { key, memory, created_ns, last_seen_ns });
+        self.all.insert(number, Flow { key, memory, created_ns, last_seen_ns, ends });
         if let Some(deadline) = self.deadline(last_seen_ns) {
             self.deadlines.insert((deadline, number));
         }
@@ -181,6 +184,17 @@ impl Flows {
         let flow = self.all.remove(&number)?;
         self.by_key.remove(&flow.key);
         Some(flow)
+    }
+
+    /// The number of bytes of a connection that are missing directly in front of these, which have
+    /// come now. 0 if there is no such flow.
+    pub fn missing(&mut self, number: u64, data: Data<'_>) -> u64 {
+        let Some(flow) = self.all.get_mut(&number) else { return 0 };
+        let [of_client, of_server] = &mut flow.ends;
+        let end = if data.from_client { of_client } else { of_server };
+        let missing = data.offset.saturating_sub(*end);
+        *end = data.offset.saturating_add(data.bytes.len() as u64);
+        missing
     }
 
     /// The earliest time at which a flow may end. A packet of the flow may have come since, which

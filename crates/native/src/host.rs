@@ -79,6 +79,8 @@ pub(crate) struct State {
     /// The texts of [`Config`] in C form: each ends with a 0.
     pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
     pub(crate) per_biflow: bool,
+    /// Whether the function gets what TCP connections bring, and no packets.
+    pub(crate) is_stream: bool,
     pub(crate) flows: Flows,
     pub(crate) recorded: HashMap<u64, Recorded, BuildHasherDefault<NumberHasher>>,
     /// Flows whose records have changed, if someone watches.
@@ -135,6 +137,7 @@ impl State {
             config,
             texts,
             per_biflow: false,
+            is_stream: false,
             flows,
             recorded: HashMap::default(),
             changed: None,
@@ -231,6 +234,9 @@ impl State {
 
     /// The record of a flow, to add to. The first addition of a call empties it.
     fn record(&mut self, flow: u64, what: &str) -> Result<&mut Recorded, Refused> {
+        if self.is_stream {
+            return Err(self.misuse(format!("{what}, which a stream function cannot do")));
+        }
         if self.flows.get_mut(flow).is_none() {
             let why = match flow {
                 0 => format!("{what} for flow 0, which stands for no flow"),

@@ -9,6 +9,7 @@ use crate::load_error::LoadError;
 use crate::local::Local;
 use crate::output::Output;
 use crate::record::{Recorded, StateFunction};
+use crate::stream::{Decision, News};
 use crate::value::{Config, Value};
 use crate::verdict::{Failed, Verdict};
 use braid_ir::model::Model;
@@ -86,6 +87,17 @@ impl Instance {
         match &mut self.0 {
             Here(local) => local.packet(packet, now),
             Apart(isolated) => isolated.packet(packet, now),
+        }
+    }
+
+    /// Runs a stream function for what a connection brings.
+    ///
+    /// # Errors
+    /// The function failed. The connection goes on.
+    pub fn connection(&mut self, news: News<'_>, now: u64) -> Result<Decision, Failed> {
+        match &mut self.0 {
+            Here(local) => local.connection(news, now),
+            Apart(isolated) => isolated.connection(news, now),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Network functions in native code: a trait for Rust, a C header (`include/braid_nf.h`), shared
 //! libraries.
 //!
-//! A native function runs for each packet. It may also record how to process later packets of a
+//! A native function runs for each packet. A stream function runs for what TCP connections bring
+//! instead ([`stream`]). A function may also record how to process later packets of a
 //! flow (SpeedyBox's Figure 2): header actions, state functions, guards. Braid keeps the record as
 //! plain data ([`Recorded`]), compares it with the function's own actions, and can run packets by
 //! it ([`Instance::replay`]).
@@ -29,6 +30,7 @@ mod output;
 mod publish;
 mod record;
 mod saved;
+mod stream;
 mod subject;
 #[allow(unsafe_code, reason = "native code is called, and calls back, through pointers")]
 mod sys;
@@ -46,6 +48,7 @@ pub use library::{find, is_path, operator, register};
 pub use load_error::LoadError;
 pub use output::{Log, Output, Publication, Sent};
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
+pub use stream::{Connection, Data, Decision, News, What};
 pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag};
 pub use sys::guest_outputs::Event;
 pub use sys::info::{Full, Info, ProfileInfo, Scope};

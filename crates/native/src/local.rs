@@ -1,5 +1,7 @@
 //! An instance of a native function in this process.
 
+mod connections;
+
 use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
 use crate::host::{Due, State};
@@ -34,25 +36,26 @@ impl Local {
         config: Config,
         checks: Checks,
     ) -> Result<Self, String> {
-        let shadow = match checks.records {
+        let description = &definition.description;
+        let shadow = match checks.records && !description.is_stream {
             true => {
                 let shadow = Self::of(definition, node, config.clone(), Checks::default())?;
                 Some(Box::new(shadow))
             }
             false => None,
         };
-        let limits = limits(definition.description.limits, &config);
+        let limits = limits(description.limits, &config);
         let mut state = State::new(config, Flows::new(limits));
-        state.per_biflow = definition.description.per_biflow;
-        state.declared = definition.description.profile;
+        state.is_stream = description.is_stream;
+        state.per_biflow = description.per_biflow;
+        state.declared = description.profile;
         state.checks = checks;
-        state.events.clone_from(&definition.description.declared.events);
-        state.sends = definition.description.sends;
-        state.tags.clone_from(&definition.description.declared.tags);
+        state.events.clone_from(&description.declared.events);
+        state.sends = description.sends;
+        state.tags.clone_from(&description.declared.tags);
         let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
-        (state.reasons, state.ports) =
-            (count(&definition.description.reasons), count(&definition.description.ports));
-        let label = format!("`{node}` ({})", definition.description.label);
+        (state.reasons, state.ports) = (count(&description.reasons), count(&description.ports));
+        let label = format!("`{node}` ({})", description.label);
         let bound = Bound::new(definition.clone(), &label, state)?;
         Ok(Self { bound, wake: 0, shadow })
     }
@@ -62,11 +65,7 @@ impl Local {
     /// # Errors
     /// The function failed. The packet keeps the changes that it has made.
     pub(crate) fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
-        if !self.bound.state().started {
-            self.bound.state_mut().start(now);
-            self.wake = 0;
-        }
-        self.advance(now);
+        self.starts(now);
         let state = self.bound.state_mut();
         state.packets += 1;
         state.begin();
@@ -90,6 +89,15 @@ impl Local {
         }
         self.after_call();
         result
+    }
+
+    /// Does what is due before a call at this time. The first call starts the timers.
+    fn starts(&mut self, now: u64) {
+        if !self.bound.state().started {
+            self.bound.state_mut().start(now);
+            self.wake = 0;
+        }
+        self.advance(now);
     }
 
     /// Runs a packet by the record of its flow if possible, otherwise by the function.

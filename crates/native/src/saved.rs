@@ -67,11 +67,12 @@ pub(crate) fn save(state: &State) -> Vec<u8> {
     let flows = &state.flows;
     put(&[state.now, state.started.into(), state.packets, state.timers_skipped], &mut out);
     put(&[flows.next(), flows.refused, flows.iter().count() as u64], &mut out);
-    for (number, Flow { key, created_ns, last_seen_ns, .. }) in flows.iter() {
+    for (number, Flow { key, created_ns, last_seen_ns, ends, .. }) in flows.iter() {
         put(&[number, key.version.into(), key.proto.into()], &mut out);
         put(&[key.sport.into(), key.dport.into(), *created_ns, *last_seen_ns], &mut out);
         put_wide(key.src, &mut out);
         put_wide(key.dst, &mut out);
+        put(ends, &mut out);
     }
     put(&[state.counters.len() as u64], &mut out);
     for (name, count) in &state.counters {
@@ -121,7 +122,9 @@ fn restore_flows(flows: &mut Flows, from: &mut Reader<'_>) -> Option<()> {
         let (created_ns, last_seen_ns) = (from.word()?, from.word()?);
         let (src, dst) = (from.wide()?, from.wide()?);
         let key = FlowKey { version, src, dst, proto, sport, dport };
-        if number == 0 || number >= next || !flows.put_back(number, key, created_ns, last_seen_ns) {
+        let ends = [from.word()?, from.word()?];
+        let is_known = number > 0 && number < next;
+        if !is_known || !flows.put_back(number, key, (created_ns, last_seen_ns), ends) {
             return None;
         }
     }

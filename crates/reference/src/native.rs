@@ -11,6 +11,7 @@ use braid_ir::native::Problems;
 use braid_native::bridge;
 use braid_native::{Noted, Output, Profile};
 use braid_packet::{Access, Difference, Field, Packet, diff_fields};
+use braid_streams::View;
 
 /// Makes the instances of native functions.
 pub(super) fn load(nodes: &mut [Instance], chain: &Chain) -> Result<(), String> {
@@ -86,12 +87,22 @@ fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Ob
     }
 }
 
-/// Passes the packet to the native function.
+/// Passes the packet, or what a connection has brought, to the native function.
 pub(super) fn call(run: &mut Run<'_>, model: &Model) -> Result<Word, Fault> {
     let Run { env, role, .. } = &mut *run;
-    let function = env.instance.shards[env.shard].native.as_mut();
-    let (Some(function), Role::Packet(state)) = (function, role) else {
+    let Some(function) = env.instance.shards[env.shard].native.as_mut() else {
         return Err(Fault::Native);
+    };
+    let state = match role {
+        Role::Packet(state) => state,
+        Role::Stream(subject) => {
+            let View { event, flow, offset, bytes, .. } = subject.view();
+            let answer = bridge::connection(function, (event, flow), (offset, bytes), env.now);
+            let outputs = function.take_outputs();
+            publish(env, outputs);
+            return answer;
+        }
+        Role::Timer | Role::Expire(..) | Role::Handler(_) => return Err(Fault::Native),
     };
     let answer = bridge::run(function, model, &mut state.now, env.now);
     state.layout = state.now.parse();

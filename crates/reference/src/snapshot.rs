@@ -89,10 +89,8 @@ fn export_shard(model: &Model, shard: &mut Shard) -> ShardState {
     ShardState {
         random: shard.rng.state(),
         pools: pools.collect(),
-        memory: match &shard.stack {
-            Some(stack) => Some(stack.save(0)),
-            None => shard.native.as_mut().and_then(braid_native::Instance::save),
-        },
+        memory: shard.native.as_mut().and_then(braid_native::Instance::save),
+        stack: shard.stack.as_ref().map(|stack| stack.save(0)),
     }
 }
 
@@ -186,7 +184,7 @@ fn import_tables(instance: &mut Instance, state: &FunctionState, ids: &mut u64) 
 
 fn import_stacks(instance: &mut Instance, state: &FunctionState) -> Result<(), ImportError> {
     for (shard, saved) in instance.shards.iter_mut().zip(&state.shards) {
-        if let (Some(stack), Some(saved)) = (&mut shard.stack, &saved.memory) {
+        if let (Some(stack), Some(saved)) = (&mut shard.stack, &saved.stack) {
             let refused = |why| ImportError::Refused { function: state.name.clone(), why };
             stack.restore(0, &instance.params, saved).map_err(refused)?;
         }

@@ -24,7 +24,7 @@ pub(super) fn call(env: &mut Env<'_>, role: &Role, model: &Model) -> Result<Answ
     let answer = stack.next_packet(
         (&state.now, &state.layout),
         (0, &params),
-        &mut |event, view| match model.stream(event) {
+        &mut |view| match model.stream(view.event) {
             Some(program) => on_stream(env.nested(), StreamSubject::of(view), program),
             None => End::Forward,
         },

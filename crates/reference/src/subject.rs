@@ -1,13 +1,14 @@
 //! What a program for an event of a TCP connection works on.
 
-use braid_ir::model::{ParamId, StreamField, StreamText, Word};
+use braid_ir::model::{ParamId, StreamEvent, StreamField, StreamText, Word};
 use braid_packet::FlowKey;
 use braid_streams::{Alert, Message, Request, View};
 
 /// What a program sees of the event for which it runs, as [`View`].
 pub(super) struct StreamSubject {
     pub(super) flow: FlowKey,
-    len: u64,
+    event: StreamEvent,
+    bytes: Vec<u8>,
     offset: u64,
     matches: Vec<(ParamId, Option<u32>)>,
     /// The alert, whose message is beside it.
@@ -23,18 +24,19 @@ struct Http {
 
 impl StreamSubject {
     pub(super) fn of(view: &View<'_>) -> Self {
-        let View { flow, len, offset, matches, alert, http } = *view;
+        let View { event, flow, bytes, offset, matches, alert, http } = *view;
         let alert = alert.map(|alert| (Alert { message: "", ..alert }, alert.message.to_owned()));
         let http = http.map(|Message { request, status, content_length }| {
             let message = Message { request: None, status, content_length };
             let owned = |Request { time, texts }: Request<'_>| (time, texts.map(<[u8]>::to_vec));
             Box::new(Http { message, request: request.map(owned) })
         });
-        Self { flow, len, offset, matches: matches.to_vec(), alert, http }
+        let (bytes, matches) = (bytes.to_vec(), matches.to_vec());
+        Self { flow, event, bytes, offset, matches, alert, http }
     }
 
     pub(super) fn view(&self) -> View<'_> {
-        let Self { flow, len, offset, .. } = *self;
+        let Self { flow, event, offset, .. } = *self;
         let alert = self.alert.as_ref();
         let alert = alert.map(|(alert, message)| Alert { message, ..*alert });
         let http = self.http.as_deref().map(|Http { message, request }| {
@@ -44,12 +46,12 @@ impl StreamSubject {
             });
             Message { request, ..*message }
         });
-        View { flow, len, offset, matches: &self.matches, alert, http }
+        View { event, flow, bytes: &self.bytes, offset, matches: &self.matches, alert, http }
     }
 
     /// The number of bytes that have come.
     pub(super) fn len(&self) -> u64 {
-        self.len
+        self.bytes.len() as u64
     }
 
     pub(super) fn number(&self, field: StreamField) -> Word {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"BRAIDST\n";
 /// The version of the format.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The length of the header: [`MAGIC`], the version, the checksum and the length of the contents.
 const HEADER: usize = 24;
 

@@ -57,7 +57,7 @@ impl Follower {
     /// The function learns of the connection.
     pub fn open(&mut self, flow: FlowKey, run: &mut Run<'_>) {
         self.part = Part::Follows;
-        self.ended(run(StreamEvent::Open, &View::of(flow)));
+        self.ended(run(&View::of(StreamEvent::Open, flow)));
     }
 
     /// The next bytes of a direction have come. Signatures inspect them, and they are searched for
@@ -109,8 +109,8 @@ impl Follower {
             };
             (*param, found)
         }));
-        let len = data.bytes.len() as u64;
-        self.ended(run(event, &View { len, offset: data.offset, matches, ..View::of(flow) }));
+        let Data { offset, bytes, .. } = *data;
+        self.ended(run(&View { bytes, offset, matches, ..View::of(event, flow) }));
     }
 
     /// Searches begin anew if their parameters have changed.
@@ -151,7 +151,7 @@ impl Follower {
             self.learn(inspected.changes);
             self.inspections.close(flow, inspected, run);
             self.search_anew();
-            run(StreamEvent::Close, &View::of(flow));
+            run(&View::of(StreamEvent::Close, flow));
         }
     }
 

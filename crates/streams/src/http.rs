@@ -40,7 +40,7 @@ pub struct Given {
 }
 
 /// Runs a program of the function.
-type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
+type Run<'a> = dyn FnMut(&View<'_>) -> End + 'a;
 
 impl Messages {
     /// The next bytes of an end have come, from this offset on. Runs a program for each head that
@@ -146,13 +146,13 @@ impl Asked {
                 }
                 let request = Some(Request { time: now, texts });
                 let message = Message { request, status: 0, content_length };
-                run(StreamEvent::Request, &View { http: Some(message), ..View::of(flow) })
+                run(&View { http: Some(message), ..View::of(StreamEvent::Request, flow) })
             }
             Line::Response { code, .. } if responses => {
                 let request = self.requests.front().and_then(|request| request.as_deref());
                 let request = request.map(Known::request);
                 let message = Message { request, status: code, content_length };
-                run(StreamEvent::Response, &View { http: Some(message), ..View::of(flow) })
+                run(&View { http: Some(message), ..View::of(StreamEvent::Response, flow) })
             }
             Line::Response { .. } => End::Forward,
         }
@@ -257,8 +257,8 @@ mod tests {
             self.now += 1;
             let flow = FlowKey { version: 4, src: 1, dst: 2, proto: 6, sport: 3, dport: 80 };
             let given = Given { flow, from_client, now: self.now, takes: [true; 2] };
-            let mut run = |event: StreamEvent, view: &View<'_>| {
-                assert_eq!(event == StreamEvent::Request, from_client);
+            let mut run = |view: &View<'_>| {
+                assert_eq!(view.event == StreamEvent::Request, from_client);
                 let path = String::from_utf8_lossy(view.text(StreamText::Path)).into_owned();
                 let [status, time] =
                     [StreamField::Status, StreamField::RequestTime].map(|field| view.number(field));

@@ -67,7 +67,7 @@ impl Inspected<'_> {
 }
 
 /// Runs a program of the function.
-pub type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
+pub type Run<'a> = dyn FnMut(&View<'_>) -> End + 'a;
 
 impl Inspections {
     /// The next bytes of an end have come, from this offset on. `flow` is from their sender. Runs a
@@ -83,7 +83,7 @@ impl Inspections {
         for (number, inspection) in self.0.iter_mut().enumerate() {
             let from = (self::flow(flow), from_client);
             let inspect = |rules: &mut Rules<'_>| inspection.data(rules, from, (offset, bytes));
-            let view = View { len: bytes.len() as u64, offset, ..View::of(flow) };
+            let view = View { bytes, offset, ..View::of(StreamEvent::Alert, flow) };
             let end = inspected.by(number, inspect, &mut |set, alert| said(set, alert, view, run));
             if end != End::Forward {
                 return end;
@@ -104,7 +104,7 @@ impl Inspections {
             let inspect = |rules: &mut Rules<'_>| inspection.close(rules, self::flow(flow));
             inspected.by(number, inspect, &mut |set, alert| {
                 let flow = if alert.from_client { flow } else { flow.reversed() };
-                said(set, alert, View::of(flow), run);
+                said(set, alert, View::of(StreamEvent::Alert, flow), run);
                 End::Forward
             });
         }
@@ -140,7 +140,7 @@ pub fn said(set: &Signatures, alert: Alert, view: View<'_>, run: &mut Run<'_>) -
         is_drop: signature.is_drop,
         message: &signature.message,
     };
-    run(StreamEvent::Alert, &View { alert: Some(alert), ..view })
+    run(&View { alert: Some(alert), ..view })
 }
 
 /// The ends of a flow.

@@ -2,7 +2,7 @@
 
 use crate::inspections::{self, Inspected, Inspections, Run};
 use crate::program::{End, View};
-use braid_ir::model::Word;
+use braid_ir::model::{StreamEvent, Word};
 use braid_packet::bytes::{self, Area};
 use braid_packet::{Field, FlowKey, Header, Layout, Packet, proto};
 use braid_signatures::{Datagrams, Inspection, Kind, Number, Packet as Seen, Rules};
@@ -55,7 +55,7 @@ impl<'a> OfFlow<'a> {
         let number = &number;
         let flow_of_rules = inspections::flow(flow);
         let seen = Seen { kind, flow: flow_of_rules, from_client, is_established, bytes, number };
-        let view = View { len: bytes.len() as u64, ..View::of(flow) };
+        let view = View { bytes, ..View::of(StreamEvent::Alert, flow) };
         for at in 0..inspected.of.len() {
             let inspect = |rules: &mut Rules<'_>| by(at, rules, &seen);
             let end = inspected

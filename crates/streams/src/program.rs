@@ -1,7 +1,9 @@
 //! What a program for an event of a TCP connection, or for an alert on a datagram, sees, and how it
 //! ends.
 
-use braid_ir::model::{ParamId, ReasonId, StreamField, StreamText, TEXT_WORDS, Word};
+use braid_ir::model::{
+    ParamId, ReasonId, StreamEvent, StreamField, StreamText, TEXT_WORDS, Word,
+};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header};
 
@@ -12,11 +14,13 @@ pub type Matches = Vec<(ParamId, Option<u32>)>;
 /// What a program sees of the event for which it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View<'a> {
+    /// The event.
+    pub event: StreamEvent,
     /// The flow of the bytes, from their sender to their receiver. For events without bytes: from
     /// the client to the server.
     pub flow: FlowKey,
-    /// The number of bytes that have come.
-    pub len: u64,
+    /// The bytes that have come.
+    pub bytes: &'a [u8],
     /// The place of the first one in the stream.
     pub offset: u64,
     /// The results of searches for patterns.
@@ -79,8 +83,20 @@ impl<'a> Alert<'a> {
 impl<'a> View<'a> {
     /// What a program sees of an event without bytes.
     #[must_use]
-    pub fn of(flow: FlowKey) -> Self {
-        Self { flow, len: 0, offset: 0, matches: &[], alert: None, http: None }
+    pub fn of(event: StreamEvent, flow: FlowKey) -> Self {
+        Self { event, flow, bytes: &[], offset: 0, matches: &[], alert: None, http: None }
+    }
+
+    /// The number of bytes that have come.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Whether no bytes have come.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// A number of the stream, of the alert or of the HTTP message.
@@ -89,7 +105,7 @@ impl<'a> View<'a> {
         let of_alert = |number: fn(&Alert<'a>) -> Word| self.alert.as_ref().map_or(0, number);
         let of_http = |number: fn(&Message<'a>) -> Word| self.http.as_ref().map_or(0, number);
         match field {
-            StreamField::Len => self.len.into(),
+            StreamField::Len => self.len().into(),
             StreamField::Offset => self.offset.into(),
             StreamField::Sid => of_alert(|alert| alert.sid.into()),
             StreamField::Rev => of_alert(|alert| alert.rev.into()),

@@ -281,8 +281,10 @@ fn without_memory(snapshot: &Snapshot) -> Snapshot {
     let mut snapshot = snapshot.clone();
     let has_reset = snapshot.totals.created > 0;
     let functions = snapshot.functions.iter_mut();
-    let functions = functions.filter(|function| has_reset || function.native.is_some());
-    functions.flat_map(|one| &mut one.shards).for_each(|shard| shard.memory = None);
+    for shard in functions.flat_map(|one| &mut one.shards) {
+        shard.memory = None;
+        shard.stack = shard.stack.take().filter(|_| !has_reset);
+    }
     snapshot
 }
 

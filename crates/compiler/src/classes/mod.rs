@@ -45,7 +45,7 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
         let named = |is: fn(&Model) -> bool| {
             first.filter(|node| is(&node.model)).map(|node| node.name.clone())
         };
-        let (native, stream) = (named(|model| model.native.is_some()), named(Model::is_stream));
+        let (native, stream) = (named(Model::is_native_on_packets), named(Model::is_stream));
         entries.push(Entry { interface: interface.name.clone(), native, stream, programs });
     }
     let functions = chain.nodes.iter().map(|node| node.name.clone()).collect();

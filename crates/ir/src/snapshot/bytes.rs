@@ -181,7 +181,7 @@ structures! {
     QueueState { name, packets }
     HeldState { until_ns, hops, worker, packet }
     TimerState { period, next_ns }
-    ShardState { random, pools, memory }
+    ShardState { random, pools, memory, stack }
     PoolState { name, taken, free }
     Traffic { packets, bytes }
     TableCounters { entries, created, refused, evicted, expired }

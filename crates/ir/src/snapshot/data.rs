@@ -193,9 +193,11 @@ pub struct ShardState {
     pub random: u64,
     /// The pool of each pool parameter, in the order of the parameters.
     pub pools: Vec<PoolState>,
-    /// The memory that a native function has saved, or what the TCP stack of a stream function
-    /// holds. `None` if there is none or if it cannot be saved.
+    /// The memory that a native function has saved. `None` if there is none or if it cannot be
+    /// saved.
     pub memory: Option<Vec<u8>>,
+    /// What the TCP stack of a stream function holds.
+    pub stack: Option<Vec<u8>>,
 }
 
 /// A pool of a shard. Its members follow from the parameter's value.

@@ -39,6 +39,7 @@ impl FunctionState {
                 random: Rng::for_instance(chain.seed, position, shard).state(),
                 pools: pools(node, count, usize::from(shard)),
                 memory: None,
+                stack: None,
             })
             .collect();
     }

@@ -1,6 +1,6 @@
 //! The plan of a change of chains: what of a snapshot a chain can take, and what is lost and why.
 
-use super::data::{FunctionState, ParamState, Snapshot, TableState};
+use super::data::{FunctionState, ParamState, ShardState, Snapshot, TableState};
 use super::schema;
 use crate::chain::{Chain, Node};
 use crate::model::{Granularity, Model, ParamDecl, StateDecl, Timer};
@@ -385,11 +385,12 @@ impl Parts<'_> {
         } else {
             Fate::Moves
         };
-        Some(Part { what: What::Memory, name, fate, count: self.saved_bytes(), from: None })
+        let count = self.bytes(|shard| shard.memory.as_ref());
+        Some(Part { what: What::Memory, name, fate, count, from: None })
     }
 
     fn stack(&self) -> Option<Part> {
-        let count = if self.old.native.is_none() { self.saved_bytes() } else { 0 };
+        let count = self.bytes(|shard| shard.stack.as_ref());
         let fate = match (count > 0, self.model.is_stream()) {
             (false, false) => return None,
             (false, true) => Fate::New,
@@ -400,10 +401,9 @@ impl Parts<'_> {
         Some(Part { what: What::Stack, name: String::new(), fate, count, from: None })
     }
 
-    /// The number of bytes that the function has saved.
-    fn saved_bytes(&self) -> u64 {
-        let saved = self.old.shards.iter().flat_map(|shard| &shard.memory);
-        saved.map(|bytes| bytes.len() as u64).sum()
+    /// The number of bytes of a part that all shards have saved.
+    fn bytes(&self, of: impl Fn(&ShardState) -> Option<&Vec<u8>>) -> u64 {
+        self.old.shards.iter().filter_map(of).map(|bytes| bytes.len() as u64).sum()
     }
 }
 

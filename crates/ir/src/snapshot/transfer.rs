@@ -168,10 +168,11 @@ impl FunctionState {
         if moving(What::Shards).next().is_some() {
             self.take_pools(old);
         }
-        if moving(What::Memory).chain(moving(What::Stack)).next().is_some() {
-            for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
-                shard.memory = old.memory.take();
-            }
+        let (memory, stack) =
+            (moving(What::Memory).next().is_some(), moving(What::Stack).next().is_some());
+        for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
+            shard.memory = old.memory.take().filter(|_| memory);
+            shard.stack = old.stack.take().filter(|_| stack);
         }
         for (param, value) in self.params.iter_mut().zip(&config.params) {
             param.configure(value);

@@ -82,8 +82,11 @@ impl OpCheck<'_> {
             return Err(Problem::NotHere("a program that has no stream"));
         }
         match self.which {
-            Which::Packet if self.model.native.is_some() && !may_stand(op) => {
+            Which::Packet if self.model.is_native_on_packets() && !may_stand(op) => {
                 Err(Problem::NotHere("the packet program of a native function"))
+            }
+            Which::Packet if self.model.is_stream() && matches!(op, Op::Native { .. }) => {
+                Err(Problem::NotHere("the packet program of a stream function"))
             }
             Which::Packet if self.model.is_stream() && op.changes_bytes() => {
                 Err(Problem::NotHere("the packet program of a stream function"))
@@ -96,7 +99,7 @@ impl OpCheck<'_> {
                 Op::Load { field, .. } if !FlowKey::has_field(*field) && !time(field) => {
                     Err(Problem::NotOfFlow(*field))
                 }
-                Op::Load { .. } | Op::Has { .. } | Op::Count { .. } => Ok(()),
+                Op::Load { .. } | Op::Has { .. } | Op::Count { .. } | Op::Native { .. } => Ok(()),
                 _ if of_packet || of_expiry => Err(Problem::NotHere("a stream's program")),
                 _ => Ok(()),
             },

@@ -4,7 +4,7 @@
 use braid_ir::model::{EventDecl, EventTy, Model, ROOT_EVENT};
 use braid_native::{Checks, Reference};
 
-use super::decl;
+use super::{decl, stream};
 use super::env::Loader;
 use super::library::{path, unavailable};
 use super::lower::Lower;
@@ -40,7 +40,11 @@ pub fn lower(
             let isolated = code.isolated;
             let checks = Checks::default();
             let reference = Reference { library, function, checks, isolated };
-            let model = braid_native::bridge::model(&nf.name.text, params, reference, &description);
+            let mut model =
+                braid_native::bridge::model(&nf.name.text, params, reference, &description);
+            if model.is_stream() {
+                model = stream::of_native(model, module, sources, diags);
+            }
             debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "of {}", nf.name.text);
             let unlike = model.events.iter().find(|event| module.declares_otherwise(event));
             if let Some(event) = unlike {

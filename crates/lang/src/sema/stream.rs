@@ -167,6 +167,19 @@ fn events(
     Some(found)
 }
 
+/// Completes the model of a native stream function, whose programs for events call native code.
+pub fn of_native(
+    model: Model,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    diags: &mut Diagnostics,
+) -> Model {
+    let mut lower = Lower::new(module, sources, diags, model);
+    lower.of_stream = true;
+    packet_program(&mut lower);
+    nf::finish(lower.model)
+}
+
 /// Builds the packet program: TCP packets go to the stack, and so do all packets of IP if there is
 /// a program for alerts or if events steer the function. When a connection is reset, both ends get
 /// a RST. Its later packets are dropped, and their senders get a RST again, because the first one

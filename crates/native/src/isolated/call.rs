@@ -1,7 +1,6 @@
 //! A call in shared memory: what is asked, and what is answered, in a few words.
 
 use crate::sys::{Shared, WORDS};
-use crate::verdict::Verdict;
 use braid_packet::Link;
 
 /// What a call asks.
@@ -9,6 +8,8 @@ use braid_packet::Link;
 pub(super) enum Op {
     /// To run a packet.
     Packet,
+    /// To run what a connection brings.
+    Connection,
     /// To process what is due.
     Advance,
     /// To answer a message on the socket.
@@ -17,7 +18,7 @@ pub(super) enum Op {
     End,
 }
 
-const OPS: [Op; 4] = [Op::Packet, Op::Advance, Op::Talk, Op::End];
+const OPS: [Op; 5] = [Op::Packet, Op::Connection, Op::Advance, Op::Talk, Op::End];
 const LINKS: [Link; 4] = [Link::Ethernet, Link::RawIp, Link::Cooked, Link::Cooked2];
 
 /// What is asked.
@@ -26,10 +27,10 @@ pub(super) struct Call {
     pub(super) op: Op,
     /// The time (ns).
     pub(super) now: u64,
-    /// Of a packet: its time (ns), the numbers of its captured bytes and of those on the wire, and
-    /// its attributes.
-    pub(super) time_ns: u64,
+    /// The number of bytes in the memory.
     pub(super) length: u32,
+    /// Of a packet: its time (ns), the number of its bytes on the wire, and its attributes.
+    pub(super) time_ns: u64,
     pub(super) wire_len: u32,
     pub(super) ingress: u16,
     pub(super) link: Link,
@@ -87,10 +88,9 @@ impl Call {
 /// What is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reply {
-    /// Whether there is a verdict on a packet. If not, the function failed.
-    pub(super) has_verdict: bool,
-    /// The verdict; `None` also if there is one that means nothing.
-    pub(super) verdict: Option<Verdict>,
+    /// The code of the verdict on a packet, or of the decision about a connection. `None` if the
+    /// function failed.
+    pub(super) code: Option<i32>,
     /// The number of the packet's captured bytes.
     pub(super) length: u32,
     /// Whether the packet's bytes fit in the shared memory.
@@ -104,8 +104,8 @@ pub(super) struct Reply {
 impl Reply {
     pub(super) fn write(&self, memory: &Shared) {
         let bit = |flag: bool, at: u32| u64::from(flag) << at;
-        let code = self.verdict.map_or(0, |verdict| verdict.code().unsigned_abs());
-        let flags = bit(self.has_verdict, 32) | bit(self.fits, 33) | bit(self.has_outputs, 34);
+        let code = self.code.map_or(0, i32::unsigned_abs);
+        let flags = bit(self.code.is_some(), 32) | bit(self.fits, 33) | bit(self.has_outputs, 34);
         let mut words = [0; WORDS];
         words[0] = u64::from(code) | flags;
         words[1] = self.wake;
@@ -117,10 +117,8 @@ impl Reply {
     pub(super) fn read(memory: &Shared) -> Self {
         let first = memory.word(0);
         let has = |at: u32| first >> at & 1 == 1;
-        let code = i32::try_from(low(first)).ok().filter(|_| has(32));
         Self {
-            has_verdict: has(32),
-            verdict: code.and_then(Verdict::of_code),
+            code: has(32).then(|| i32::try_from(low(first)).unwrap_or(i32::MIN)),
             length: low(memory.word(2)),
             fits: has(33),
             has_outputs: has(34),
@@ -142,7 +140,6 @@ fn high(word: u64) -> u32 {
 mod tests {
     use super::{Call, LINKS, OPS, Reply};
     use crate::sys::Shared;
-    use crate::verdict::Verdict;
 
     #[test]
     fn calls_and_replies_are_read_as_they_are_written() {
@@ -153,7 +150,7 @@ mod tests {
                 length: 0x8000_0001,
                 wire_len: 0xffff_fffe,
                 ingress: 0xabcd,
-                link: LINKS[usize::try_from(at).unwrap()],
+                link: LINKS[usize::try_from(at).unwrap() % LINKS.len()],
                 backward: at & 2 == 2,
                 held: at == 3,
                 ..Call::new(op, 1 << 63 | at)
@@ -161,13 +158,12 @@ mod tests {
             call.write(&memory);
             assert_eq!(Call::read(&memory), call);
         }
-        for verdict in [None, Some(Verdict::Forward), Some(Verdict::Port(7)), Some(Verdict::Back)] {
+        for code in [None, Some(0), Some(7 << 8 | 4), Some(i32::MAX)] {
             let reply = Reply {
-                has_verdict: verdict.is_some(),
-                verdict,
+                code,
                 length: u32::MAX,
-                fits: verdict.is_some(),
-                has_outputs: verdict.is_none(),
+                fits: code.is_some(),
+                has_outputs: code.is_none(),
                 wake: u64::MAX,
             };
             reply.write(&memory);

@@ -11,6 +11,7 @@ mod grant;
 mod launcher;
 mod link;
 mod message;
+mod news;
 mod process;
 mod worker;
 
@@ -21,12 +22,13 @@ use crate::description::Description;
 use crate::dump::Entry;
 use crate::load_error::LoadError;
 use crate::output::{self, Allowed, Output};
+use crate::stream::{Decision, News};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
 use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
 use braid_packet::Packet;
-use call::{Call, Op};
+use call::{Call, Op, Reply};
 use grant::Grant;
 use link::{Link, Lost};
 use message::{Answer, Job, Request};
@@ -83,6 +85,8 @@ pub(crate) struct Isolated {
     process: RefCell<Process>,
     config: Config,
     grant: Grant,
+    /// Memory for what a connection brings, as bytes.
+    news: Vec<u8>,
     on_failure: OnFailure,
     declared: Declared,
     /// The earliest time at which something may be due.
@@ -118,6 +122,7 @@ impl Isolated {
             process: RefCell::new(Process::new(job, &config)?),
             config,
             grant: Grant::of(&declared.profile, &declared.tags),
+            news: Vec::new(),
             on_failure,
             declared,
             wake: 0,
@@ -133,20 +138,6 @@ impl Isolated {
     /// # Errors
     /// The function failed, or its process did. A packet of a process that failed is as it was.
     pub(crate) fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
-        self.started = true;
-        self.now = self.now.max(now);
-        self.keep_memory();
-        let Self { process, config, grant, on_failure, .. } = self;
-        let process = process.get_mut();
-        process.packets += 1;
-        let on_failure = match on_failure {
-            OnFailure::Drop => Failed::Drop,
-            OnFailure::Bypass => Failed::Bypass,
-        };
-        let Some(link) = process.link(self.now, config) else {
-            process.problem(Problem::Away);
-            return Err(on_failure);
-        };
         let call = Call {
             time_ns: packet.time_ns,
             wire_len: packet.wire_len,
@@ -156,33 +147,80 @@ impl Isolated {
             held: packet.held,
             ..Call::new(Op::Packet, now)
         };
-        let result = match grant.give(packet, call, link) {
+        let code = self.call(now, |grant, link| grant.give(packet, call, link))?;
+        self.checked(Verdict::of_code(code)).ok_or_else(|| self.means_nothing("verdict"))
+    }
+
+    /// Runs a stream function for what a connection brings.
+    ///
+    /// # Errors
+    /// The function failed, or its process did. The connection goes on.
+    pub(crate) fn connection(&mut self, news: News<'_>, now: u64) -> Result<Decision, Failed> {
+        let mut given = std::mem::take(&mut self.news);
+        news::put(news, &mut given);
+        let length = u32::try_from(given.len()).unwrap_or(u32::MAX);
+        let call = Call { length, ..Call::new(Op::Connection, now) };
+        let code = self.call(now, |_, link| match link.memory.put(&given) {
+            true => link.call(&call),
+            false => Err(Lost::TooLong),
+        });
+        self.news = given;
+        let decision = Decision::of_code(code?).filter(|decision| match decision {
+            Decision::Reset(reason) => *reason < self.declared.reasons,
+            Decision::Forward | Decision::Bypass => true,
+        });
+        decision.ok_or_else(|| self.means_nothing("decision"))
+    }
+
+    /// The process has given a verdict or decision that means nothing.
+    fn means_nothing(&mut self, what: &str) -> Failed {
+        let why = format!("gives a {what} that it does not have");
+        self.process.get_mut().problem(Problem::Misuse(why));
+        self.on_failure()
+    }
+
+    /// What becomes of a packet, or of the bytes of a connection, if the process fails.
+    fn on_failure(&self) -> Failed {
+        match self.on_failure {
+            OnFailure::Drop => Failed::Drop,
+            OnFailure::Bypass => Failed::Bypass,
+        }
+    }
+
+    /// Calls the process. Returns the code of its answer.
+    fn call(
+        &mut self,
+        now: u64,
+        run: impl FnOnce(&mut Grant, &mut Link) -> Result<Reply, Lost>,
+    ) -> Result<i32, Failed> {
+        self.started = true;
+        self.now = self.now.max(now);
+        self.keep_memory();
+        let on_failure = self.on_failure();
+        let Self { process, config, grant, .. } = self;
+        let process = process.get_mut();
+        process.packets += 1;
+        let Some(link) = process.link(self.now, config) else {
+            process.problem(Problem::Away);
+            return Err(on_failure);
+        };
+        let problem = match run(grant, link) {
             Ok(reply) if reply.fits => {
                 self.wake = reply.wake;
                 self.has_outputs |= reply.has_outputs;
-                match self.checked(reply.verdict) {
-                    None if reply.has_verdict => {
-                        Err(Problem::Misuse("gives a verdict that it does not have".to_owned()))
-                    }
-                    verdict => Ok(verdict),
-                }
+                return reply.code.ok_or(Failed::Drop);
             }
-            Ok(_) => Err(Problem::Misuse("makes a packet too long".to_owned())),
+            Ok(_) => Problem::Misuse("makes a packet too long".to_owned()),
             Err(Lost::TooLong) => {
-                Err(Problem::Misuse("gets a packet that is too long for isolation".to_owned()))
+                Problem::Misuse("gets a packet that is too long for isolation".to_owned())
             }
             Err(lost) => {
                 process.lost(self.now, &lost);
                 return Err(on_failure);
             }
         };
-        match result {
-            Ok(verdict) => verdict.ok_or(Failed::Drop),
-            Err(problem) => {
-                self.process.get_mut().problem(problem);
-                Err(on_failure)
-            }
-        }
+        process.problem(problem);
+        Err(on_failure)
     }
 
     /// The verdict, if it is one that the function has.

@@ -3,9 +3,12 @@
 
 use super::call::{Call, Op, Reply};
 use super::message::{Answer, LARGE, Request, receive, send};
+use super::news;
 use crate::library::find;
 use crate::local::Local;
+use crate::stream::Decision;
 use crate::sys::{SPINS, Shared, Side, Waited};
+use crate::verdict::Verdict;
 use braid_packet::Packet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,6 +84,7 @@ impl Worker<'_> {
                 }
             }
             Op::Packet => self.packet(call, &mut reply),
+            Op::Connection => self.connection(call, &mut reply),
         }
         if let Some(instance) = &self.instance {
             reply.wake = instance.wake();
@@ -99,11 +103,18 @@ impl Worker<'_> {
         for (tag, value) in instance.tags().iter().zip(self.memory.tags()) {
             packet.tags.set(&tag.name, value);
         }
-        reply.verdict = instance.packet(&mut packet, call.now).ok();
-        reply.has_verdict = reply.verdict.is_some();
+        reply.code = instance.packet(&mut packet, call.now).ok().map(Verdict::code);
         reply.length = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
         reply.fits = self.memory.put(packet.data());
         self.memory.set_tags(instance.tags().iter().map(|tag| packet.tags.value(&tag.name)));
+    }
+
+    fn connection(&mut self, call: &Call, reply: &mut Reply) {
+        let Some(instance) = &mut self.instance else { return };
+        self.memory.get(call.length as usize, &mut self.bytes);
+        let Some(news) = news::get(&self.bytes) else { return };
+        reply.code = instance.connection(news, call.now).ok().map(Decision::code);
+        reply.fits = true;
     }
 
     /// Answers a message.

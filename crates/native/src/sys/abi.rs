@@ -130,6 +130,44 @@ pub struct RawValue {
     pub(crate) length: usize,
 }
 
+/// `braid_connection`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawConnection {
+    pub(crate) size: u32,
+    pub(crate) version: u32,
+    pub(crate) flow: u64,
+    pub(crate) client: RawWide,
+    pub(crate) server: RawWide,
+    pub(crate) client_port: u16,
+    pub(crate) server_port: u16,
+    pub(crate) reserved: u32,
+}
+
+/// `braid_data`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawData {
+    pub(crate) size: u32,
+    pub(crate) from_client: u32,
+    pub(crate) bytes: *const u8,
+    pub(crate) length: usize,
+    pub(crate) offset: u64,
+    pub(crate) missing: u64,
+}
+
+/// The function's code for connections: `open`, `data` and `close` of `braid_nf`.
+pub type OpenFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection) -> i32;
+/// `data`.
+pub type DataFn = unsafe extern "C" fn(
+    *mut c_void,
+    *mut RawHost,
+    *const RawConnection,
+    *const RawData,
+) -> i32;
+/// `close`.
+pub type CloseFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection);
+
 /// `braid_api`.
 #[repr(C)]
 #[derive(Debug)]
@@ -230,6 +268,16 @@ pub struct RawNf {
     pub(crate) tags: *const c_char,
     pub(crate) sends: u32,
     pub(crate) reserved: u32,
+    pub(crate) open: Option<OpenFn>,
+    pub(crate) data: Option<DataFn>,
+    pub(crate) close: Option<CloseFn>,
+}
+
+impl RawNf {
+    /// Whether it has code for connections.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.open.is_some() || self.data.is_some() || self.close.is_some()
+    }
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
@@ -239,7 +287,10 @@ unsafe impl Send for RawNf {}
 
 #[cfg(test)]
 mod tests {
-    use super::{RawAction, RawApi, RawGuard, RawItem, RawNf, RawProfile, RawValue, RawWide};
+    use super::{
+        RawAction, RawApi, RawConnection, RawData, RawGuard, RawItem, RawNf, RawProfile, RawValue,
+        RawWide,
+    };
     use std::mem::offset_of;
 
     /// The same numbers as in `tests/c/layout.c`, for 64-bit machines.
@@ -261,9 +312,25 @@ mod tests {
             offset_of!(RawNf, events),
             offset_of!(RawNf, tags),
             offset_of!(RawNf, sends),
+            offset_of!(RawNf, open),
+            offset_of!(RawNf, close),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 160]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 160, 176, 184]);
+        let connection = [
+            offset_of!(RawConnection, flow),
+            offset_of!(RawConnection, server),
+            offset_of!(RawConnection, client_port),
+            size_of::<RawConnection>(),
+        ];
+        assert_eq!(connection, [8, 32, 48, 56]);
+        let data = [
+            offset_of!(RawData, bytes),
+            offset_of!(RawData, offset),
+            offset_of!(RawData, missing),
+            size_of::<RawData>(),
+        ];
+        assert_eq!(data, [8, 24, 32, 40]);
         let api = [
             offset_of!(RawApi, flow),
             offset_of!(RawApi, config),

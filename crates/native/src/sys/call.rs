@@ -1,7 +1,8 @@
 //! Calls into an instance's code.
 
 use super::abi::{
-    ConditionFn, RawDump, RawHost, RawPacket, RawSaved, StateFunctionFn, TimerFn, UpdateFn,
+    ConditionFn, RawConnection, RawData, RawDump, RawHost, RawPacket, RawSaved, RawWide,
+    StateFunctionFn, TimerFn, UpdateFn,
 };
 use super::api::API;
 use super::crash::{self, Note, Running};
@@ -11,6 +12,7 @@ use crate::dump::Entry;
 use crate::flows::Flow;
 use crate::host::State;
 use crate::record::{Handler, Payload, StateFunction};
+use crate::stream::{Decision, News, What};
 use crate::subject::Subject;
 use braid_packet::Packet;
 use std::ffi::{CString, c_void};
@@ -146,6 +148,45 @@ impl Bound {
             Some(code) => unsafe { code(this, handle) },
             None => crate::verdict::FAILED,
         })
+    }
+
+    /// Calls the function for what a connection brings, whose flow has this number.
+    pub(crate) fn connection(&mut self, flow: u64, News { client, what }: News<'_>) -> i32 {
+        let connection = RawConnection {
+            size: size_of::<RawConnection>() as u32,
+            version: client.version.into(),
+            flow,
+            client: RawWide::of(client.src),
+            server: RawWide::of(client.dst),
+            client_port: client.sport,
+            server_port: client.dport,
+            reserved: 0,
+        };
+        let (raw, forward) = (self.definition.raw, Decision::Forward.code());
+        let _running = self.enter(self.state().packets);
+        // SAFETY (all three): by the interface; the handle is valid, no reference to the data
+        // behind it lives, and the structures live until the call is over.
+        match (what, raw.open, raw.data, raw.close) {
+            (What::Open, Some(open), ..) => unsafe {
+                open(self.this, self.host, &raw const connection)
+            },
+            (What::Data(data), _, Some(code), _) => {
+                let data = RawData {
+                    size: size_of::<RawData>() as u32,
+                    from_client: data.from_client.into(),
+                    bytes: data.bytes.as_ptr(),
+                    length: data.bytes.len(),
+                    offset: data.offset,
+                    missing: data.missing,
+                };
+                unsafe { code(self.this, self.host, &raw const connection, &raw const data) }
+            }
+            (What::Close, .., Some(close)) => {
+                unsafe { close(self.this, self.host, &raw const connection) };
+                forward
+            }
+            _ => forward,
+        }
     }
 
     /// Runs a recorded state function for a packet of a flow.

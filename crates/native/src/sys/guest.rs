@@ -6,6 +6,7 @@ use super::info::Info;
 use super::shims;
 use crate::dump::Kind;
 use crate::record::Payload;
+use crate::stream::{Connection, Data, Decision};
 use crate::verdict::Verdict;
 use braid_packet::{Field, Header};
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -91,8 +92,31 @@ pub trait Function: Sized + Send + 'static {
     /// The reason why the instance cannot be made.
     fn new(host: &mut Host<'_>) -> Result<Self, String>;
 
-    /// Processes a packet.
-    fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict;
+    /// Processes a packet. Functions have this, unless they are stream functions
+    /// ([`Info::stream`]).
+    fn packet(&mut self, _packet: &mut PacketRef<'_, Self>) -> Verdict {
+        Verdict::Forward
+    }
+
+    /// A stream function learns of a TCP connection: both ends have agreed on it, or its first
+    /// bytes come.
+    fn open(&mut self, _connection: &Connection, _host: &mut Host<'_>) -> Decision {
+        Decision::Forward
+    }
+
+    /// The next bytes of an end of a connection have come, in order and without repetitions.
+    fn data(
+        &mut self,
+        _connection: &Connection,
+        _data: &Data<'_>,
+        _host: &mut Host<'_>,
+    ) -> Decision {
+        Decision::Forward
+    }
+
+    /// A connection is over, and the function has neither reset nor left it. The flow ends after
+    /// this.
+    fn close(&mut self, _connection: &Connection, _host: &mut Host<'_>) {}
 
     /// Runs a recorded state function, by its number.
     fn state_function(&mut self, _number: u32, _packet: &mut PacketRef<'_, Self>) {}

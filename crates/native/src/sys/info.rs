@@ -44,6 +44,8 @@ pub struct Info {
     pub tags: &'static CStr,
     /// The most packets that it sends for each packet; at most 64.
     pub sends: u32,
+    /// Whether it is a stream function: it gets what TCP connections bring, and no packets.
+    pub stream: bool,
 }
 
 impl Info {
@@ -52,8 +54,8 @@ impl Info {
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
         let (reasons, ports, events, tags) = (c"", c"", c"", c"");
-        let (idle_ns, profile, sends) = (0, None, 0);
-        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends }
+        let (idle_ns, profile, sends, stream) = (0, None, 0, false);
+        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends, stream }
     }
 }
 

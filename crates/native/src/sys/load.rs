@@ -110,7 +110,8 @@ fn whole(raw: *const RawNf, size: usize) -> RawNf {
 
 /// The definition of a function of this program.
 pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadError> {
-    if raw.packet.is_none() {
+    let is_stream = raw.is_stream();
+    if raw.packet.is_none() && !is_stream {
         return Err(LoadError::NoPacket { label });
     }
     if raw.flow_bytes > MOST_BYTES {
@@ -130,6 +131,10 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     let wrong = |why| LoadError::Declared { label: label.clone(), why };
     let profile = profile.map(declared).transpose().map_err(|why| wrong(why.to_string()))?;
     let declared = Declared::parse(&events, &tags).map_err(wrong)?;
+    if let Some(what) = only_for_packets(&raw).filter(|_| is_stream) {
+        let why = format!("it takes connections (open, data, close) and no packets, so it has {what}");
+        return Err(wrong(why));
+    }
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let description = Description {
         about,
@@ -138,7 +143,8 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
         profile,
         declared,
         sends: raw.sends,
-        per_biflow: raw.flow_scope == 1,
+        is_stream,
+        per_biflow: raw.flow_scope == 1 || is_stream,
         limits: Limits {
             capacity: if raw.flow_capacity == 0 { FLOWS } else { raw.flow_capacity },
             idle_ns: raw.flow_idle_ns,
@@ -148,6 +154,20 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
         label,
     };
     Ok(Definition { description: Arc::new(description), raw })
+}
+
+/// What a definition has that is for packets alone, in words that follow "it has".
+fn only_for_packets(raw: &RawNf) -> Option<&'static str> {
+    // SAFETY: texts of a definition are null or end with a 0.
+    let (ports, tags) = unsafe { (text(raw.ports), text(raw.tags)) };
+    let all = [
+        (raw.packet.is_some(), "no `packet`"),
+        (!ports.trim().is_empty(), "no ports"),
+        (!tags.trim().is_empty(), "no tags"),
+        (raw.sends > 0, "no `sends`"),
+        (!raw.profile.is_null(), "no profile"),
+    ];
+    all.into_iter().find(|(is_there, _)| *is_there).map(|(_, what)| what)
 }
 
 fn declared(raw: &RawProfile) -> Result<Profile, braid_ir::native::UnknownName> {

@@ -1,9 +1,11 @@
 //! Functions in Rust behind the C interface: one C function for each entry of the header, which
 //! catches panics.
 
-use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket, RawSaved};
+use super::abi::{ABI, RawConnection, RawData, RawDump, RawHost, RawNf, RawPacket, RawSaved};
 use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
+use crate::stream::{Connection, Data};
 use crate::verdict::{FAILED, PANICKED};
+use braid_packet::{FlowKey, proto};
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +36,7 @@ impl RawNf {
             profile,
             create: Some(create::<T>),
             destroy: Some(destroy::<T>),
-            packet: Some(packet::<T>),
+            packet: if info.stream { None } else { Some(packet::<T>) },
             flow_end: Some(flow_end::<T>),
             change: Some(change::<T>),
             dump: Some(dump::<T>),
@@ -44,6 +46,9 @@ impl RawNf {
             tags: info.tags.as_ptr(),
             sends: info.sends,
             reserved: 0,
+            open: if info.stream { Some(open::<T>) } else { None },
+            data: if info.stream { Some(data::<T>) } else { None },
+            close: if info.stream { Some(close::<T>) } else { None },
         }
     }
 }
@@ -105,6 +110,68 @@ unsafe extern "C" fn packet<T: Function>(this: *mut c_void, packet: *mut RawPack
         // SAFETY: the host calls an instance for one thing at a time.
         unsafe { own::<T>(this) }.packet(&mut packet).code()
     })
+}
+
+/// The connection of a call.
+///
+/// # Safety
+/// The host passes it for this call.
+unsafe fn connection(raw: *const RawConnection) -> Connection {
+    // SAFETY: the caller guarantees it.
+    let raw = unsafe { &*raw };
+    let client = FlowKey {
+        version: u8::try_from(raw.version).unwrap_or(0),
+        src: raw.client.value(),
+        dst: raw.server.value(),
+        proto: proto::TCP,
+        sport: raw.client_port,
+        dport: raw.server_port,
+    };
+    Connection { flow: (raw.flow != 0).then_some(Flow(raw.flow)), client }
+}
+
+unsafe extern "C" fn open<T: Function>(
+    this: *mut c_void,
+    host: *mut RawHost,
+    raw: *const RawConnection,
+) -> i32 {
+    // SAFETY: the host passes the connection of this call.
+    let connection = unsafe { connection(raw) };
+    caught(host, FAILED, || {
+        // SAFETY: as for `packet`.
+        unsafe { own::<T>(this) }.open(&connection, &mut Host::new(host)).code()
+    })
+}
+
+unsafe extern "C" fn data<T: Function>(
+    this: *mut c_void,
+    host: *mut RawHost,
+    raw: *const RawConnection,
+    raw_data: *const RawData,
+) -> i32 {
+    // SAFETY: the host passes the connection and the data of this call. Its bytes live as long.
+    let (connection, raw_data) = unsafe { (connection(raw), &*raw_data) };
+    // SAFETY: as above.
+    let bytes = unsafe { std::slice::from_raw_parts(raw_data.bytes, raw_data.length) };
+    let RawData { offset, missing, .. } = *raw_data;
+    let data = Data { from_client: raw_data.from_client != 0, bytes, offset, missing };
+    caught(host, FAILED, || {
+        // SAFETY: as for `packet`.
+        unsafe { own::<T>(this) }.data(&connection, &data, &mut Host::new(host)).code()
+    })
+}
+
+unsafe extern "C" fn close<T: Function>(
+    this: *mut c_void,
+    host: *mut RawHost,
+    raw: *const RawConnection,
+) {
+    // SAFETY: the host passes the connection of this call.
+    let connection = unsafe { connection(raw) };
+    caught(host, (), || {
+        // SAFETY: as for `packet`.
+        unsafe { own::<T>(this) }.close(&connection, &mut Host::new(host));
+    });
 }
 
 pub(super) unsafe extern "C" fn state_function<T: Function>(

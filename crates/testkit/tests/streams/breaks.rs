@@ -49,14 +49,14 @@ fn all_engines_give_the_same_connections_and_give_back_what_they_took() {
 /// The bytes of the stacks of all functions.
 fn stacks(snapshot: &mut Snapshot) -> impl Iterator<Item = &mut Vec<u8>> {
     let shards = snapshot.functions.iter_mut().flat_map(|function| &mut function.shards);
-    shards.filter_map(|shard| shard.memory.as_mut())
+    shards.filter_map(|shard| shard.stack.as_mut())
 }
 
 #[test]
 fn breaks_find_that_connections_are_lost() {
     let lost = |snapshot: &mut Snapshot| {
         let shards = snapshot.functions.iter_mut().flat_map(|function| &mut function.shards);
-        shards.for_each(|shard| shard.memory = None);
+        shards.for_each(|shard| shard.stack = None);
     };
     let count = 30;
     let cases = (0..count).map(case);

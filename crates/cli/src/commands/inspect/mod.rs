@@ -41,7 +41,7 @@ struct Inspected<'a> {
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut chain = load::program(&args.file)?.chain(&args.choice)?;
-    if chain.nodes.iter().all(|node| node.model.native.is_none()) {
+    if !chain.nodes.iter().any(|node| node.model.is_native_on_packets()) {
         let why =
             "there is no native function to inspect; `braid actions` shows the actions of models";
         return Err(Failure::input(format!("{}: {why}", args.file.display())));
@@ -63,7 +63,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 
 fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
     let (seen, counters) = (engine.observed(), engine.counters());
-    let nodes = (0..).zip(&chain.nodes).filter(|(_, node)| node.model.native.is_some());
+    let nodes = (0..).zip(&chain.nodes).filter(|(_, node)| node.model.is_native_on_packets());
     let problems = native::problems(chain, engine);
     let one = |(at, node): (u16, &'a Node)| {
         let of_workers = seen.iter().filter(|(number, _)| *number == at);
