@@ -2,7 +2,7 @@
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
-use braid_native::{Checks, Noted};
+use braid_native::{Checks, Noted, Problem};
 use std::sync::Arc;
 
 /// Makes the engine compare native functions with their recordings.
@@ -28,19 +28,29 @@ pub fn any(chain: &Chain) -> bool {
     chain.nodes.iter().any(|node| node.model.native.is_some())
 }
 
-/// The problems of native functions and stream functions, one line each, with the numbers of the
-/// functions.
-pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<(u16, String)> {
-    let line = |(node, noted): (u16, Noted)| {
+/// A problem of a native function, or of a stream function.
+pub struct Told {
+    /// The number of the function.
+    pub node: u16,
+    /// The problem in a line.
+    pub text: String,
+    /// Whether it is the traffic's, and the function has done nothing wrong.
+    pub of_traffic: bool,
+}
+
+/// The problems of native functions and stream functions.
+pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<Told> {
+    let told = |(node, noted): (u16, Noted)| {
+        let of_traffic = matches!(noted.problem, Problem::Traffic(_));
         let at = chain.nodes.get(usize::from(node));
         let text = at.map_or_else(String::new, |at| match &at.model.native {
-            Some(native) => {
+            Some(native) if !of_traffic => {
                 let (function, library) = (&native.reference.function, &native.reference.library);
                 format!("native function `{}` ({function} of {library}) {noted}", at.name)
             }
-            None => format!("stream function `{}` {noted}", at.name),
+            _ => format!("stream function `{}` {noted}", at.name),
         });
-        (node, text)
+        Told { node, text, of_traffic }
     };
-    engine.problems().into_iter().map(line).collect()
+    engine.problems().into_iter().map(told).collect()
 }

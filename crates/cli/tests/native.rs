@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 fn folder() -> Folder {
     let folder = Folder::new();
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../native");
-    for name in ["good", "bad", "system", "operators"] {
+    for name in ["good", "bad", "system", "operators", "streams"] {
         let built = Command::new("cc")
             .args(["-std=c99", "-shared", "-fPIC", "-I"])
             .arg(native.join("include"))
@@ -337,6 +337,19 @@ fn inspect_tells_of_a_run_that_exceeds_the_declared_profile() {
 #[test]
 fn inspect_wants_a_native_function() {
     let folder = Folder::edge();
+    folder.braid(&["inspect", "chain.braid"]).code(3).warns("no native function to inspect");
+}
+
+#[test]
+fn stream_function_has_nothing_for_packets_and_is_not_inspected() {
+    let folder = folder();
+    chain(&folder, "native nf ported() from \"streams.so\";", "ported()");
+    folder
+        .braid(&["check", "chain.braid"])
+        .code(2)
+        .warns("it takes connections (open, data, close) and no packets, so it has no ports");
+    chain(&folder, "native nf told() from \"streams.so\";", "told()");
+    folder.braid(&["check", "chain.braid"]).code(0);
     folder.braid(&["inspect", "chain.braid"]).code(3).warns("no native function to inspect");
 }
 

@@ -56,3 +56,24 @@ fn verifier_lets_a_native_function_do_nothing_but_decide() {
     let narrow = "b0: v0:u8 = native output onward at row0";
     assert_eq!(problems(&model(declared, narrow)).len(), 1);
 }
+
+#[test]
+fn native_stream_function_calls_its_code_for_events_alone() {
+    let stream = |packet: &str, event: &str| {
+        let text = format!(
+            "model it {{ native \"a\" \"b\" row \"body\" row \"fault\" reason \"no\" \
+             packet {{ {packet} }} stream {event} {{ b0: v0:u32 = native count row0 v1:u32 = const 0 \
+             v2:bool = eq v0, v1 branch v2, b1, b2 b1: return b2: reset \"no\" at row0 }} }}"
+        );
+        parse(&text).unwrap_or_else(|why| panic!("{why}\n{text}"))
+    };
+    let pass = "b0: v0:u32, v1:bool, v2:u32, v3:u32 = stream output onward at row0";
+    let model = stream(pass, "client");
+    assert_eq!(problems(&model), [""; 0]);
+    assert_eq!(parse(&print(&model)), Ok(model.clone()));
+    assert!(model.is_stream() && !model.is_native_on_packets());
+    let by_packet = stream("b0: v0:u32 = native output onward at row0", "client");
+    let wrong = "this cannot stand in the packet program of a stream function";
+    assert_eq!(problems(&by_packet), [wrong]);
+    assert_eq!(problems(&stream(pass, "close")), ["this cannot stand in a stream's program"]);
+}

@@ -3,6 +3,7 @@
 
 mod breaks;
 mod division;
+mod natives;
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Event, EventValue};

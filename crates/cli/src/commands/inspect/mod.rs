@@ -85,13 +85,13 @@ fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
             writes_tags: tags,
             ..of_native(&node.name, "declared", &profile)
         });
-        let problems = problems.iter().filter(|(number, _)| *number == at);
+        let problems = problems.iter().filter(|told| told.node == at);
         Inspected {
             node,
             observed,
             declared,
             packets: packets(&counters, at),
-            problems: problems.map(|(_, text)| text.clone()).collect(),
+            problems: problems.map(|told| told.text.clone()).collect(),
         }
     };
     nodes.map(one).collect()

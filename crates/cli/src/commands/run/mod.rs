@@ -288,11 +288,8 @@ fn present(
     output: &Output,
 ) -> Outcome {
     let problems = native::problems(chain, engine);
-    // A stream function's problems are those of the traffic.
-    let is_native =
-        |node: u16| chain.nodes.get(usize::from(node)).is_some_and(|at| at.model.native.is_some());
-    let answer = Answer::of(!problems.iter().any(|(node, _)| is_native(*node)));
-    done.warnings.extend(problems.into_iter().map(|(_, problem)| problem));
+    let answer = Answer::of(problems.iter().all(|told| told.of_traffic));
+    done.warnings.extend(problems.into_iter().map(|told| told.text));
     done.warnings.iter().for_each(warn);
     let failure = unwritten(&done.unwritten);
     if output.json {
