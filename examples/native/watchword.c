@@ -3,8 +3,8 @@
  *     cc -shared -fPIC -I crates/native/include -o examples/native/watchword.so examples/native/watchword.c
  *
  * It publishes an event for the bytes in which a word ends, and can reset the connection. It leaves a connection that
- * has sent enough without a word. At the end of the others, it publishes how many bytes both ends have sent.
- * watchword.braid has the same function in the language.
+ * has sent enough without a word. At the end of the others, it publishes how many bytes of both ends have
+ * come, and how many were missing between them. watchword.braid has the same function in the language.
  */
 #include <braid_nf.h>
 #include <stdlib.h>
@@ -28,10 +28,10 @@ struct watch {
   int32_t found;
 };
 
-/* What is kept of a connection: the bytes so far, and for the server and the client, how much of each word their bytes
- * end with. */
+/* What is kept of a connection: how many bytes have come, and how many were missing; for the server and the client, how
+ * much of each word their bytes end with. */
 struct kept {
-  uint64_t bytes;
+  uint64_t bytes, missing;
   uint8_t at[2][WORDS];
 };
 
@@ -153,6 +153,7 @@ static int32_t data(void *self, braid_host *h, const braid_connection *c, const 
   uint64_t own[2];
   if (!kept) return BRAID_FORWARD; /* no room for another connection */
   kept->bytes += d->length;
+  kept->missing += d->missing;
   at = kept->at[d->from_client];
   if (d->missing) memset(at, 0, WORDS); /* no word goes across missing bytes */
   found = search(w, at, d);
@@ -167,7 +168,11 @@ static int32_t data(void *self, braid_host *h, const braid_connection *c, const 
 static void close_connection(void *self, braid_host *h, const braid_connection *c) {
   struct watch *w = self;
   struct kept *kept = braid_flow_memory(h, c->flow);
-  if (kept) publish(h, w->sent, c, 1, &kept->bytes, 1);
+  uint64_t own[2];
+  if (!kept) return;
+  own[0] = kept->bytes;
+  own[1] = kept->missing;
+  publish(h, w->sent, c, 1, own, 2);
 }
 
 /* The memory of each connection, with its number in front. */
@@ -199,4 +204,4 @@ BRAID_NF(watchword, .create = create, .destroy = free, .change = change, .open =
          .close = close_connection, .save = save, .restore = restore, .flow_bytes = sizeof(struct kept),
          .about = "finds words in TCP connections", .reasons = "word",
          .events = "WORD extends FLOW { number: u32, offset: size }\n"
-                   "SENT extends FLOW { bytes: size }");
+                   "SENT extends FLOW { bytes: size, missing: size }");

@@ -105,7 +105,8 @@ impl Flows {
         self.next += 1;
         let memory = self.memory();
         self.by_key.insert(key, number);
-        self.all.insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now, ends: [0; 2] });
+        self.all
+            .insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now, ends: [0; 2] });
         if let Some(deadline) = self.deadline(now) {
             self.deadlines.insert((deadline, number));
         }

@@ -50,11 +50,7 @@ impl<'a> News<'a> {
     /// The news of an event. `flow` is that of the bytes, or the client's. `None` for events that
     /// native functions do not take.
     #[must_use]
-    pub fn of(
-        event: StreamEvent,
-        flow: FlowKey,
-        (offset, bytes): (u64, &'a [u8]),
-    ) -> Option<Self> {
+    pub fn of(event: StreamEvent, flow: FlowKey, (offset, bytes): (u64, &'a [u8])) -> Option<Self> {
         let data = |from_client| What::Data(Data { from_client, bytes, offset, missing: 0 });
         let (client, what) = match event {
             StreamEvent::Open => (flow, What::Open),

@@ -169,12 +169,7 @@ impl Function for Bytes {
         Ok(Self { total })
     }
 
-    fn data(
-        &mut self,
-        connection: &Connection,
-        data: &Data<'_>,
-        host: &mut Host<'_>,
-    ) -> Decision {
+    fn data(&mut self, connection: &Connection, data: &Data<'_>, host: &mut Host<'_>) -> Decision {
         assert!(data.bytes != b"panic", "at the word");
         let Some(flow) = connection.flow else { return Decision::Bypass };
         let Some(bytes) = host.flow::<Self>(flow) else { return Decision::Bypass };

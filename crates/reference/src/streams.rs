@@ -21,14 +21,13 @@ pub(super) fn call(env: &mut Env<'_>, role: &Role, model: &Model) -> Result<Answ
         return Err(Fault::Truncated);
     };
     let params = env.instance.params.clone();
-    let answer = stack.next_packet(
-        (&state.now, &state.layout),
-        (0, &params),
-        &mut |view| match model.stream(view.event) {
+    let answer =
+        stack.next_packet((&state.now, &state.layout), (0, &params), &mut |view| match model
+            .stream(view.event)
+        {
             Some(program) => on_stream(env.nested(), StreamSubject::of(view), program),
             None => End::Forward,
-        },
-    );
+        });
     env.shard().stack = Some(stack);
     Ok(answer)
 }

@@ -1,9 +1,7 @@
 //! What a program for an event of a TCP connection, or for an alert on a datagram, sees, and how it
 //! ends.
 
-use braid_ir::model::{
-    ParamId, ReasonId, StreamEvent, StreamField, StreamText, TEXT_WORDS, Word,
-};
+use braid_ir::model::{ParamId, ReasonId, StreamEvent, StreamField, StreamText, TEXT_WORDS, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header};
 

@@ -4,11 +4,11 @@
 use braid_ir::model::{EventDecl, EventTy, Model, ROOT_EVENT};
 use braid_native::{Checks, Reference};
 
-use super::{decl, stream};
 use super::env::Loader;
 use super::library::{path, unavailable};
 use super::lower::Lower;
 use super::module::Module;
+use super::{decl, stream};
 use crate::ast::{NativeCode, Nf};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;

@@ -159,12 +159,8 @@ pub struct RawData {
 /// The function's code for connections: `open`, `data` and `close` of `braid_nf`.
 pub type OpenFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection) -> i32;
 /// `data`.
-pub type DataFn = unsafe extern "C" fn(
-    *mut c_void,
-    *mut RawHost,
-    *const RawConnection,
-    *const RawData,
-) -> i32;
+pub type DataFn =
+    unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection, *const RawData) -> i32;
 /// `close`.
 pub type CloseFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection);
 

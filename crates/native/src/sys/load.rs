@@ -132,7 +132,8 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     let profile = profile.map(declared).transpose().map_err(|why| wrong(why.to_string()))?;
     let declared = Declared::parse(&events, &tags).map_err(wrong)?;
     if let Some(what) = only_for_packets(&raw).filter(|_| is_stream) {
-        let why = format!("it takes connections (open, data, close) and no packets, so it has {what}");
+        let why =
+            format!("it takes connections (open, data, close) and no packets, so it has {what}");
         return Err(wrong(why));
     }
     let lines = |text: String| text.lines().map(str::to_owned).collect();

@@ -2,8 +2,10 @@
 //! a process of its own, what the same function in the language does.
 
 use crate::{PACKETS, compile};
-use braid_ir::chain::Chain;
-use braid_ir::engine::Counters;
+use braid_ir::chain::{Chain, Change, Control};
+use braid_ir::engine::{Counters, Event, EventValue};
+use braid_ir::model::ParamId;
+use braid_ir::value::ParamValue;
 use braid_native::OnFailure;
 use braid_native::isolated::start_by;
 use braid_testkit::breaks::{RIGHT, differs, snapshots_differ, with_breaks};
@@ -61,14 +63,15 @@ fn example(library: &str) -> String {
 /// The example without its chains.
 fn declarations(library: &str) -> String {
     let text = example(library);
-    text.split("chain in_c").next().expect("a part in front of the chains").to_owned()
+    text.split("chain in_c {").next().expect("a part in front of the chains").to_owned()
 }
 
 /// The generated program of a seed with a further function at a place that the seed chooses: once
 /// in C, and once in the language.
 fn programs(seed: u64, library: &str) -> [Program; 2] {
     let mut rng = Rng::new(seed ^ 0x776f_7264);
-    let (words, most) = (*rng.pick(WORDS), 1 + rng.below(60));
+    let most = if rng.one_in(2) { 1 + rng.below(60) } else { 10_000 };
+    let words = *rng.pick(WORDS);
     let block = rng.one_in(3);
     ["watchword", "watchword_nf"].map(|name| {
         let call = format!("{name}(words: {words}, most: {most} B, block: {block})");
@@ -86,6 +89,36 @@ fn with(seed: u64, declarations: &str, call: &str) -> Program {
     let (front, behind) = path.split_at(place);
     let source = format!("{declarations}{before}path lan{front} <-> {call}{behind}");
     Program { source, files }
+}
+
+/// The words that a chain gives the function, as a value.
+fn words(of: &str) -> ParamValue {
+    let path = examples().join("native/watchword.braid");
+    let text = std::fs::read_to_string(path).expect("the example");
+    let (_, twin) = text.split_once("stream nf").expect("the function in the language");
+    let (twin, _) = twin.split_once("chain in_c {").expect("its end");
+    let source = format!(
+        "event WORD extends FLOW {{ number: u32, offset: size }}
+        event SENT extends FLOW {{ bytes: size, missing: size }}
+        stream nf{twin} chain c {{ path watchword_nf(words: {of}); }}"
+    );
+    compile(&Program { source, files: BTreeMap::new() }).nodes[0].params[0].clone()
+}
+
+/// Adds changes of the function's parameters: other words, and then resets.
+fn change(chain: &Chain, stimuli: &mut Vec<Stimulus>, seed: u64) {
+    let node = chain.nodes.iter().position(|node| node.model.name.starts_with("watchword"));
+    let node = u16::try_from(node.expect("the function")).expect("a small number");
+    let other = WORDS[usize::try_from(seed).expect("a small number") % WORDS.len()];
+    let block = (ParamId(2), ParamValue::Scalar(1));
+    let len = stimuli.len();
+    for (at, (param, value)) in [(len * 3 / 4, block), (len / 2, (ParamId(0), words(other)))] {
+        let Some(Stimulus::Packet(_, packet)) = stimuli.get(at) else { continue };
+        let time_ns = packet.time_ns;
+        let change = Change::Set(value);
+        let control = Control { time_ns, node, param, change, line: None };
+        stimuli.insert(at, Stimulus::Control(control));
+    }
 }
 
 /// What packets, bytes and drops counted, by function, row and reason.
@@ -131,19 +164,33 @@ fn events(trace: &Trace, of: &str) -> usize {
     trace.outputs.iter().flatten().filter(is_it).count()
 }
 
+/// Whether this is the end of a connection that lacks bytes.
+fn has_gap(output: &Output) -> bool {
+    let Output::Event(Event { name, fields, .. }) = output else { return false };
+    let is_gap = |(field, value): &(String, EventValue)| {
+        field == "missing" && matches!(value, EventValue::Scalar(_, missing) if *missing > 0)
+    };
+    name == "SENT" && fields.iter().any(is_gap)
+}
+
 #[test]
 fn functions_in_c_do_on_all_engines_what_they_do_in_the_language() {
     let library = library(WATCHWORD);
-    let (mut words, mut sent, mut resets) = (0, 0, 0);
+    let (mut words, mut sent, mut gaps, mut resets) = (0, 0, 0, 0);
     for seed in 0..braid_cases::at_least(40).into() {
         let programs = programs(seed, &library);
         let [in_c, in_braid] = programs.each_ref().map(compile);
-        let (stimuli, expected) = recorded(&in_c, seed, PACKETS);
+        let (mut stimuli, mut expected) = recorded(&in_c, seed, PACKETS);
+        if seed % 2 == 0 {
+            change(&in_c, &mut stimuli, seed);
+            expected = record(harness::reference(&in_c).as_mut(), &stimuli, Detail::End);
+        }
         let twin = record(harness::reference(&in_braid).as_mut(), &stimuli, Detail::End);
         let what = format!("seed {seed}\n{}", programs[0]);
         is_same((&in_c, &expected), (&in_braid, &twin), &what);
         words += events(&expected, "WORD");
         sent += events(&expected, "SENT");
+        gaps += expected.outputs.iter().flatten().filter(|output| has_gap(output)).count();
         let drops = expected.counters.iter().flat_map(|counters| &counters.drops);
         resets += drops.filter(|((.., reason), _)| reason == "word").count();
         let is_compiled = seed % 4 == 0;
@@ -154,8 +201,11 @@ fn functions_in_c_do_on_all_engines_what_they_do_in_the_language() {
             }
         }
     }
-    println!("{words} words, {sent} ends, {resets} chains with resets");
-    assert!(words > 100 && sent > 20 && resets > 3, "{words}, {sent}, {resets}");
+    println!("{words} words, {sent} ends, {gaps} with gaps, {resets} chains with resets");
+    assert!(
+        words > 100 && sent > 20 && gaps > 0 && resets > 3,
+        "{words}, {sent}, {gaps}, {resets}"
+    );
 }
 
 /// A program with a function that has a timer, and fails now and then.
@@ -259,6 +309,7 @@ fn example_finds_words_in_a_capture_with_late_and_lost_segments() {
     is_same((&in_c, &expected), (&in_braid, &twin), "the capture");
     assert!(events(&expected, "WORD") > 20, "{}", events(&expected, "WORD"));
     assert!(events(&expected, "SENT") > 5, "{}", events(&expected, "SENT"));
+    assert!(expected.outputs.iter().flatten().any(has_gap), "no byte is missing");
     for engine in ENGINES.iter().chain(USERS) {
         if let Err(found) = engine.compare(&in_c, &stimuli, &expected) {
             panic!("{engine}: {found}");
