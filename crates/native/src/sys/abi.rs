@@ -1,5 +1,7 @@
 //! The C interface in Rust: the same structures as in `include/braid_nf.h`, in the same order.
 
+use crate::stream::Data;
+use braid_packet::FlowKey;
 use std::ffi::{c_char, c_void};
 
 /// `BRAID_NF_ABI`.
@@ -154,6 +156,44 @@ pub struct RawData {
     pub(crate) length: usize,
     pub(crate) offset: u64,
     pub(crate) missing: u64,
+}
+
+impl RawConnection {
+    /// The connection of a flow with this number.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the structure has less than a hundred bytes"
+    )]
+    pub(crate) fn new(flow: u64, client: FlowKey) -> Self {
+        Self {
+            size: size_of::<Self>() as u32,
+            version: client.version.into(),
+            flow,
+            client: RawWide::of(client.src),
+            server: RawWide::of(client.dst),
+            client_port: client.sport,
+            server_port: client.dport,
+            reserved: 0,
+        }
+    }
+}
+
+impl RawData {
+    /// These bytes, which live longer.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the structure has less than a hundred bytes"
+    )]
+    pub(crate) fn new(data: Data<'_>) -> Self {
+        Self {
+            size: size_of::<Self>() as u32,
+            from_client: data.from_client.into(),
+            bytes: data.bytes.as_ptr(),
+            length: data.bytes.len(),
+            offset: data.offset,
+            missing: data.missing,
+        }
+    }
 }
 
 /// The function's code for connections: `open`, `data` and `close` of `braid_nf`.

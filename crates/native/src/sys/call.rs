@@ -1,8 +1,8 @@
 //! Calls into an instance's code.
 
 use super::abi::{
-    ConditionFn, RawConnection, RawData, RawDump, RawHost, RawPacket, RawSaved, RawWide,
-    StateFunctionFn, TimerFn, UpdateFn,
+    ConditionFn, RawConnection, RawData, RawDump, RawHost, RawPacket, RawSaved, StateFunctionFn,
+    TimerFn, UpdateFn,
 };
 use super::api::API;
 use super::crash::{self, Note, Running};
@@ -152,40 +152,25 @@ impl Bound {
 
     /// Calls the function for what a connection brings, whose flow has this number.
     pub(crate) fn connection(&mut self, flow: u64, News { client, what }: News<'_>) -> i32 {
-        let connection = RawConnection {
-            size: size_of::<RawConnection>() as u32,
-            version: client.version.into(),
-            flow,
-            client: RawWide::of(client.src),
-            server: RawWide::of(client.dst),
-            client_port: client.sport,
-            server_port: client.dport,
-            reserved: 0,
-        };
-        let (raw, forward) = (self.definition.raw, Decision::Forward.code());
+        let connection = RawConnection::new(flow, client);
+        let (raw, connection) = (self.definition.raw, &raw const connection);
         let _running = self.enter(self.state().packets);
-        // SAFETY (all three): by the interface; the handle is valid, no reference to the data
-        // behind it lives, and the structures live until the call is over.
         match (what, raw.open, raw.data, raw.close) {
-            (What::Open, Some(open), ..) => unsafe {
-                open(self.this, self.host, &raw const connection)
-            },
+            (What::Open, Some(code), ..) => {
+                // SAFETY: as for `packet`; the structure lives until the call is over.
+                unsafe { code(self.this, self.host, connection) }
+            }
             (What::Data(data), _, Some(code), _) => {
-                let data = RawData {
-                    size: size_of::<RawData>() as u32,
-                    from_client: data.from_client.into(),
-                    bytes: data.bytes.as_ptr(),
-                    length: data.bytes.len(),
-                    offset: data.offset,
-                    missing: data.missing,
-                };
-                unsafe { code(self.this, self.host, &raw const connection, &raw const data) }
+                let data = RawData::new(data);
+                // SAFETY: as above.
+                unsafe { code(self.this, self.host, connection, &raw const data) }
             }
-            (What::Close, .., Some(close)) => {
-                unsafe { close(self.this, self.host, &raw const connection) };
-                forward
+            (What::Close, .., Some(code)) => {
+                // SAFETY: as above.
+                unsafe { code(self.this, self.host, connection) };
+                Decision::Forward.code()
             }
-            _ => forward,
+            _ => Decision::Forward.code(),
         }
     }
 

@@ -119,3 +119,13 @@ static int32_t ticker(void *self, braid_packet *packet) {
 }
 
 BRAID_NF(ticker, .packet = ticker, .create = create_ticker, .profile = &reads_ports);
+
+/* A stream function that crashes at an exclamation mark, and resets at a question mark. */
+static int32_t fragile(void *self, braid_host *host, const braid_connection *connection, const braid_data *data) {
+  (void)self;
+  (void)host;
+  (void)connection;
+  if (data->bytes[0] == '!') { volatile int *nowhere = NULL; *nowhere = 1; }
+  return data->bytes[0] == '?' ? BRAID_RESET(0) : BRAID_FORWARD;
+}
+BRAID_NF(fragile, .data = fragile, .reasons = "asked");

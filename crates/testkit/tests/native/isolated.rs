@@ -107,6 +107,45 @@ fn packets_of_a_crashed_function_are_dropped_or_go_on() {
     );
 }
 
+/// The packets of a connection whose client sends these bytes, one in each packet.
+fn connection(bytes: &str) -> Vec<Stimulus> {
+    let send = |at: usize, from_client: bool, text: String| {
+        let packet = packet(&text).at(1_000_000_000 + at as u64 * 1_000_000);
+        Stimulus::Packet(u16::from(!from_client), packet)
+    };
+    let (client, server) = ("tcp 10.0.0.1:1000 > 192.0.2.1:80", "tcp 192.0.2.1:80 > 10.0.0.1:1000");
+    let mut all = vec![
+        send(0, true, format!("{client} S seq=100")),
+        send(1, false, format!("{server} SA seq=500 ack=101")),
+        send(2, true, format!("{client} A seq=101 ack=501")),
+    ];
+    all.extend(bytes.char_indices().map(|(at, byte)| {
+        let text = format!("{client} PA seq={} ack=501 \"{byte}\"", 101 + at);
+        send(3 + 20 * at, true, text)
+    }));
+    all
+}
+
+#[test]
+fn connections_of_a_crashed_function_go_on() {
+    let stimuli = connection("a!b?c");
+    for (isolation, expected, faults) in [
+        // The calls of `body`, `packets` and `fault`: two openings, `a`, `b`, `?`.
+        ("isolated", vec![4, 8, 0], 1),
+        ("isolated on failure bypass", vec![4, 1, 8, 0], 0),
+    ] {
+        let trace = trace(&faulty("fragile", isolation), &stimuli);
+        assert_eq!(left(&trace), [true, true, true, true, true, true, true, true], "{isolation}");
+        assert_eq!(rows(&trace), expected, "{isolation}");
+        let counters = trace.counters.last().unwrap();
+        assert_eq!(counters.nodes[0].background_faults, faults, "{isolation}");
+        // Both ends get a RST, and so does the sender of the last packet.
+        assert_eq!((counters.created, counters.drops.values().sum::<u64>()), (3, 2));
+        let messages = messages(&trace);
+        assert!(messages[0].contains("crashed (SIGSEGV)"), "{messages:?}");
+    }
+}
+
 #[test]
 fn new_process_goes_on_from_the_memory_of_the_last_one() {
     // A process is asked for its memory each second: before packet 1 and before packet 1,001.
