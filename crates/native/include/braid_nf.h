@@ -56,9 +56,8 @@ enum {
 #define BRAID_PORT(number) (4 | (number) << 8) /* number of the port in `ports`, from 0 */
 #define BRAID_FAILED (-1)                      /* dropped as a fault; see braid_fail */
 
-/* Decisions about a TCP connection: a stream function's `open` and `data` return one of these, or BRAID_FAILED: then
- * the connection goes on, and the failure is reported. */
-/* BRAID_FORWARD: the connection and the packet go on */
+/* Decisions about a TCP connection: a stream function's `open` and `data` return one of these, or BRAID_FORWARD (the
+ * connection and the packet go on), or BRAID_FAILED (they go on, too, and the failure is reported). */
 #define BRAID_RESET(reason) (5 | (reason) << 8) /* both ends get a RST; the connection's packets are dropped */
 #define BRAID_BYPASS 6                          /* the connection goes on, and the function hears no more of it */
 

@@ -196,12 +196,12 @@ impl RawData {
     }
 }
 
-/// The function's code for connections: `open`, `data` and `close` of `braid_nf`.
+/// `open` of `braid_nf`.
 pub type OpenFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection) -> i32;
-/// `data`.
+/// `data` of `braid_nf`.
 pub type DataFn =
     unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection, *const RawData) -> i32;
-/// `close`.
+/// `close` of `braid_nf`.
 pub type CloseFn = unsafe extern "C" fn(*mut c_void, *mut RawHost, *const RawConnection);
 
 /// `braid_api`.
