@@ -1,7 +1,7 @@
 //! What a function says of itself.
 
 use crate::flows::Limits;
-use braid_ir::native::Profile;
+use braid_ir::native::{Keeps, Profile};
 use braid_ir::text::Declared;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ pub struct Description {
     pub declared: Declared,
     /// The most packets that it sends for each packet.
     pub sends: u32,
+    /// What it keeps from packet to packet.
+    pub keeps: Keeps,
     /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
     /// The limits of its flows, unless the configuration has others.

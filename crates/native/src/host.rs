@@ -4,6 +4,7 @@
 
 use crate::flows::{Flow, Flows, Found};
 use crate::output::Output;
+use crate::part::Part;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
 use braid_ir::model::{EventDecl, TagDecl};
@@ -79,6 +80,8 @@ pub(crate) struct State {
     /// The texts of [`Config`] in C form: each ends with a 0.
     pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
     pub(crate) per_biflow: bool,
+    /// The instance's part of the packets.
+    pub(crate) part: Part,
     pub(crate) flows: Flows,
     pub(crate) recorded: HashMap<u64, Recorded, BuildHasherDefault<NumberHasher>>,
     /// Flows whose records have changed, if someone watches.
@@ -135,6 +138,7 @@ impl State {
             config,
             texts,
             per_biflow: false,
+            part: Part::WHOLE,
             flows,
             recorded: HashMap::default(),
             changed: None,

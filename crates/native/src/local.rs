@@ -4,6 +4,7 @@ use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
 use crate::host::{Due, State};
 use crate::output::Output;
+use crate::part::Part;
 use crate::record::{Payload, Recorded, StateFunction};
 use crate::saved;
 use crate::sys::{Bound, Definition};
@@ -32,17 +33,20 @@ impl Local {
         definition: &Arc<Definition>,
         node: &str,
         config: Config,
+        part: Part,
         checks: Checks,
     ) -> Result<Self, String> {
         let shadow = match checks.records {
             true => {
-                let shadow = Self::of(definition, node, config.clone(), Checks::default())?;
+                let shadow = Self::of(definition, node, config.clone(), part, Checks::default())?;
                 Some(Box::new(shadow))
             }
             false => None,
         };
-        let limits = limits(definition.description.limits, &config);
+        let mut limits = limits(definition.description.limits, &config);
+        limits.capacity = part.share(limits.capacity);
         let mut state = State::new(config, Flows::new(limits));
+        state.part = part;
         state.per_biflow = definition.description.per_biflow;
         state.declared = definition.description.profile;
         state.checks = checks;

@@ -44,6 +44,25 @@ pub struct Info {
     pub tags: &'static CStr,
     /// The most packets that it sends for each packet; at most 64.
     pub sends: u32,
+    /// What it keeps from packet to packet.
+    pub keeps: Keeps,
+}
+
+/// What a function keeps from packet to packet. It says which packets need the same instance, if a
+/// chain has several workers. A packet that a function of connections sends belongs to the
+/// connection of the packet that made it do so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// Anything: all packets need one instance.
+    Anything,
+    /// Nothing that matters to later packets.
+    Nothing,
+    /// Something for each flow, in the [`Scope`] of the function. An ICMP error that quotes a
+    /// packet may come to any instance.
+    Flows,
+    /// Something for each connection of TCP or UDP, in both directions. ICMP errors belong to the
+    /// connection of the packet that they quote. For other packets, the function keeps nothing.
+    Connections,
 }
 
 impl Info {
@@ -52,8 +71,8 @@ impl Info {
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
         let (reasons, ports, events, tags) = (c"", c"", c"", c"");
-        let (idle_ns, profile, sends) = (0, None, 0);
-        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends }
+        let (idle_ns, profile, sends, keeps) = (0, None, 0, Keeps::Anything);
+        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends, keeps }
     }
 }
 

@@ -43,7 +43,7 @@ impl RawNf {
             events: info.events.as_ptr(),
             tags: info.tags.as_ptr(),
             sends: info.sends,
-            reserved: 0,
+            keeps: info.keeps as u32,
         }
     }
 }
