@@ -202,6 +202,7 @@ static int32_t restore(void *self, braid_host *h, const uint8_t *bytes, size_t l
 
 BRAID_NF(watchword, .create = create, .destroy = free, .change = change, .open = open_connection, .data = data,
          .close = close_connection, .save = save, .restore = restore, .flow_bytes = sizeof(struct kept),
+         .keeps = BRAID_KEEPS_CONNECTIONS,
          .about = "finds words in TCP connections", .reasons = "word",
          .events = "WORD extends FLOW { number: u32, offset: size }\n"
                    "SENT extends FLOW { bytes: size, missing: size }");

@@ -15,7 +15,8 @@ TEXT = "".join(f"Line {at * at} of a long text.\n" for at in range(20_000)).enco
 
 def relays(braid, engine):
     """Transfers stay whole in both directions, and texts are compressed for those who take it."""
-    return also_with_losses(scene, braid, engine) + narrow(braid, engine)
+    packets = also_with_losses(scene, braid, engine) + narrow(braid, engine)
+    return packets + scene(braid, engine, (), workers=2)
 
 
 def narrow(braid, engine):
@@ -42,7 +43,7 @@ def narrow(braid, engine):
         return report["packets_in"]
 
 
-def scene(braid, engine, faults):
+def scene(braid, engine, faults, workers=1):
     with World("client", "braid", "server") as world, tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         world.wire("10.7.0.1", ADDRESS)
@@ -54,7 +55,7 @@ def scene(braid, engine, faults):
             types {{ text/html html; image/png png; }}
             server {{ listen {ADDRESS}:80; root {folder}; }}""")
         run = Braid(world, braid, engine, "relays.braid", "in=af_packet:lan0",
-                    "out=af_packet:wan0", more=faults)
+                    "out=af_packet:wan0", more=("--workers", str(workers), *faults))
         expect(world.peer("client", "download", ADDRESS), "same 10.7.0.1")
         expect(world.peer("client", "upload", ADDRESS), "same")
         expect(world.call("client", "curl", "-sS", "--max-time", "20",
@@ -80,10 +81,13 @@ def scene(braid, engine, faults):
                              *close, f"http://{ADDRESS}/text.html")
             asked = int(re.search(r"(\d+) requests in", text)[1])
             assert asked > (5 if faults else 20) and "errors" not in text, text
+        shares = [worker["packets"] for worker in run.status()["workers"]]
         report = run.stop()
         if not faults:
             expect(report["lost"], {})
             expect(report["drops"], [])
+            # Each connection has a worker, and there are many connections.
+            assert len(shares) == workers and min(shares) > sum(shares) / workers / 4, shares
         return report["packets_in"]
 
 

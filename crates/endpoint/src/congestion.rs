@@ -66,10 +66,10 @@ impl Congestion {
         }
     }
 
-    /// Bytes were acknowledged outside of fast recovery. In slow start, the window grows by one
-    /// segment for two, as with delayed acknowledgements. An acknowledgement may stand for many
-    /// segments that travelled together. Behind a time-out, the window grows by one segment
-    /// (RFC 3465 §2.3).
+    /// Bytes were acknowledged outside of fast recovery. In slow start, the window grows by half of
+    /// these bytes, or by one segment if that is more. So it grows as fast whether a receiver
+    /// acknowledges every second segment, or many segments at once because they travelled together.
+    /// After a time-out, it grows by one segment at most (RFC 3465 §2.3).
     pub fn grow(&mut self, acknowledged: u64, segment: u64) {
         if self.window < self.threshold {
             let half = if self.recovery == Recovery::Timeout { 0 } else { acknowledged / 2 };

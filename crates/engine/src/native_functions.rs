@@ -18,10 +18,10 @@ impl Functions {
     /// Creates the instances. With `watch`, they remember the flows whose recordings change.
     pub(crate) fn load(&mut self, watch: bool) -> Result<(), String> {
         for (instance, node) in self.instances.iter_mut().zip(&self.chain.nodes) {
-            let made = native::instances(node, instance.shard_count())?;
+            let made = native::instances(node, instance.shard_count(), self.chain.only)?;
             for (shard, function) in instance.shards.iter_mut().zip(made) {
-                let function = shard.native.insert(function);
-                if watch {
+                shard.native = function;
+                if let Some(function) = shard.native.as_mut().filter(|_| watch) {
                     function.watch();
                 }
             }

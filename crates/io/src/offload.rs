@@ -12,7 +12,7 @@ mod layers;
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
-use braid_packet::{Frame, Pool, ether_type};
+use braid_packet::{Frame, Pool, ether_type, proto};
 pub(crate) use header::HEADER;
 use header::{CWR, ECN, FIN, MAX_SEGMENTS, NEEDS_CHECKSUM, NO_SEGMENTS, PSH, TCP4, TCP6, UDP};
 pub(crate) use join::Message;
@@ -228,9 +228,8 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
     let at = transport + if is_udp { 6 } else { 16 };
     segment.get_mut(at..at + 2)?.fill(0);
     let addresses = if segment.get(ip)? >> 4 == 6 { ip + 8..ip + 40 } else { ip + 12..ip + 20 };
-    let length = u32::try_from(segment.len() - transport).ok()?;
-    let protocol: u32 = if is_udp { 17 } else { 6 };
-    let pseudo = Sum16::default().with_word(length).with_word(protocol);
+    let protocol = if is_udp { proto::UDP } else { proto::TCP };
+    let pseudo = Sum16::pseudo_header(protocol, segment.len().checked_sub(transport)?);
     let sum = pseudo.with(segment.get(addresses)?).with(segment.get(transport..)?);
     let value = !sum.folded();
     let value = if value == 0 && is_udp { 0xffff } else { value };
@@ -268,8 +267,7 @@ pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
         _ => return None,
     };
     let end = ip.checked_add(total)?;
-    let length = u32::try_from(end.checked_sub(transport)?).ok()?;
-    let pseudo = Sum16::default().with_word(length).with_word(protocol.into());
+    let pseudo = Sum16::pseudo_header(protocol, end.checked_sub(transport)?);
     let pseudo = pseudo.with(frame.get(addresses)?);
     let segment = frame.get_mut(transport..end)?;
     let field = u16::from_be_bytes(*segment.get(place..)?.first_chunk()?);

@@ -11,6 +11,9 @@ pub use fields::{FieldSet, names_of};
 pub use problem::{Noted, Problem, Problems};
 pub use profile::{Profile, UnknownName, may};
 
+/// The table that shows the counters of a native function. Each is an entry without a key.
+pub const COUNTERS: &str = "counters";
+
 /// The native function of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Native {
@@ -20,6 +23,8 @@ pub struct Native {
     pub profile: Option<Profile>,
     /// The most packets that the function sends for each packet.
     pub sends: u32,
+    /// What it keeps from packet to packet.
+    pub keeps: Keeps,
 }
 
 impl Native {
@@ -28,6 +33,36 @@ impl Native {
     pub fn may(&self) -> Profile {
         self.profile.unwrap_or(Profile::ANYTHING)
     }
+}
+
+/// What a native function keeps from packet to packet, as it declares. It says which packets need
+/// the same instance of the function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Keeps {
+    /// Anything: all packets need one instance.
+    #[default]
+    Anything,
+    /// Nothing that matters to later packets.
+    Nothing,
+    /// Something for each flow in one direction: for packets with the same 5-tuple. An ICMP error
+    /// may come to any instance.
+    Flows,
+    /// Something for each flow in both directions. An ICMP error may come to any instance.
+    Biflows,
+    /// Something for each connection of TCP or UDP, in both directions. ICMP errors belong to the
+    /// connection of the packet that they quote. For other packets, the function keeps nothing.
+    Connections,
+}
+
+impl Keeps {
+    /// All, with their names in the text form of models.
+    pub const NAMES: [(Self, &str); 5] = [
+        (Self::Anything, "anything"),
+        (Self::Nothing, "nothing"),
+        (Self::Flows, "flows"),
+        (Self::Biflows, "biflows"),
+        (Self::Connections, "connections"),
+    ];
 }
 
 /// A reference to a native function, as a chain file writes it.

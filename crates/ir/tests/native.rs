@@ -24,6 +24,8 @@ fn text_form_holds_all_that_is_known_of_the_function() {
         "native \"five\" \"monitor\" checks (records) profile (add, remove, redirect)",
         "native \"five\" \"monitor\" profile ()",
         "native \"five\" \"monitor\" profile (drop) sends 3",
+        "native \"five\" \"monitor\" sends 3 keeps connections",
+        "native \"five\" \"monitor\" keeps nothing",
     ] {
         let model = model(declared, PROGRAM);
         let text = print(&model);
@@ -34,7 +36,7 @@ fn text_form_holds_all_that_is_known_of_the_function() {
 
 #[test]
 fn words_that_are_no_part_of_a_profile_are_errors() {
-    for part in ["checks (all)", "profile (read ip.source)", "profile (steal)"] {
+    for part in ["checks (all)", "profile (read ip.source)", "profile (steal)", "keeps all"] {
         let text = format!("model it {{ native \"a\" \"b\" {part} }}");
         assert!(parse(&text).is_err(), "{text}");
     }

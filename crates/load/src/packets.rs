@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use braid_packet::Frame;
 use braid_packet::checksum::Sum16;
+use braid_packet::{Frame, proto};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Where the IPv4 header begins.
@@ -107,12 +107,8 @@ fn template(target: &Target, size: usize) -> (Vec<u8>, Sum16, Sum16) {
     let length = (size - UDP) as u16;
     bytes[UDP + 4..UDP + 6].copy_from_slice(&length.to_be_bytes());
     let ip = Sum16::default().with(&bytes[IP..UDP]);
-    (bytes.clone(), pseudo(&bytes[IP + 12..UDP], length).with(&bytes[UDP..]), ip)
-}
-
-/// The sum of UDP's pseudo header, of these addresses.
-fn pseudo(addresses: &[u8], length: u16) -> Sum16 {
-    Sum16::default().with(addresses).with_word(17).with_word(length.into())
+    let pseudo = Sum16::pseudo_header(proto::UDP, size - UDP).with(&bytes[IP + 12..UDP]);
+    (bytes.clone(), pseudo.with(&bytes[UDP..]), ip)
 }
 
 /// The source and the payload of a packet, if it has the form of the packets of [`Packets`].
@@ -130,7 +126,8 @@ pub fn read(frame: &[u8]) -> Option<(Ipv4Addr, Payload)> {
 pub fn is_right(frame: &[u8]) -> bool {
     let length = u16::from_be_bytes([frame[UDP + 4], frame[UDP + 5]]);
     let Some(udp) = frame.get(UDP..UDP + usize::from(length)) else { return false };
-    let sum = pseudo(&frame[IP + 12..UDP], length).with(udp);
+    let pseudo = Sum16::pseudo_header(proto::UDP, udp.len()).with(&frame[IP + 12..UDP]);
+    let sum = pseudo.with(udp);
     sum.folded() == u16::MAX && Sum16::default().with(&frame[IP..UDP]).folded() == u16::MAX
 }
 

@@ -2,7 +2,7 @@
 //! with a signature are dropped.
 
 use crate::search::{Search, Signature};
-use braid_native::{Action, Function, Host, Info, PacketRef, Payload, ProfileInfo, Verdict};
+use braid_native::{Action, Function, Host, Info, Keeps, PacketRef, Payload, ProfileInfo, Verdict};
 use braid_packet::{Field, Header};
 
 /// The function.
@@ -53,6 +53,7 @@ impl Function for Ids {
         idle_ns: 60_000_000_000,
         reasons: c"signature\ntruncated",
         profile: Some(&PROFILE),
+        keeps: Keeps::Nothing,
         ..Info::new(c"looks for signatures in payloads")
     };
     /// Whether the flow has a record.

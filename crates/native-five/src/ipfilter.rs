@@ -2,7 +2,7 @@
 //! are not IP pass.
 
 use crate::rules::Rules;
-use braid_native::{Action, Flow, Function, Host, Info, PacketRef, ProfileInfo, Verdict};
+use braid_native::{Action, Flow, Function, Host, Info, Keeps, PacketRef, ProfileInfo, Verdict};
 use braid_packet::{Field, Header};
 use std::collections::HashSet;
 
@@ -28,6 +28,7 @@ impl Function for IpFilter {
         idle_ns: 60_000_000_000,
         reasons: c"filtered",
         profile: Some(&PROFILE),
+        keeps: Keeps::Nothing,
         ..Info::new(c"drops what its rules do not let pass")
     };
     /// The number of the rule set from which the flow's last record was made.

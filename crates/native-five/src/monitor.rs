@@ -2,7 +2,7 @@
 
 use crate::saved::{bytes_of, narrow, rows_of};
 use braid_native::{
-    Action, Dump, Flow, Function, Host, Info, Kind, PacketRef, Payload, ProfileInfo, Verdict,
+    Action, Dump, Flow, Function, Host, Info, Keeps, Kind, PacketRef, Payload, ProfileInfo, Verdict,
 };
 use braid_packet::Field;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,7 @@ impl Function for Monitor {
     const INFO: Info = Info {
         idle_ns: 60_000_000_000,
         profile: Some(&PROFILE),
+        keeps: Keeps::Flows,
         ..Info::new(c"counts packets and bytes of each flow")
     };
     type Flow = ();

@@ -167,6 +167,7 @@ typedef struct braid_api {
   int32_t (*set_tag)(braid_packet *, braid_tag, const braid_wide *);
   int32_t (*send)(braid_packet *, const uint8_t *, size_t, int32_t);
   int32_t (*send_from_timer)(braid_host *, const uint8_t *, size_t, int32_t);
+  uint64_t (*share)(braid_host *, uint64_t);
 } braid_api;
 
 struct braid_host {
@@ -194,6 +195,12 @@ enum { BRAID_MAY_DROP = 1, BRAID_MAY_ADD = 2, BRAID_MAY_REMOVE = 4, BRAID_MAY_RE
 
 /* What one flow number stands for: one direction of a 5-tuple, or both. */
 enum { BRAID_PER_FLOW = 0, BRAID_PER_BIFLOW = 1 };
+/* What a function keeps from packet to packet. It says which packets need the same instance, if a chain has several
+ * workers: all packets; none; the packets of a flow, in the scope of its flow numbers, while an ICMP error that quotes a
+ * packet may come to any instance; or the packets of a connection of TCP or UDP in both directions, with the ICMP errors
+ * that quote them, while it keeps nothing for other packets. A packet that a function of connections sends belongs to
+ * the connection of the packet that made it do so. */
+enum { BRAID_KEEPS_ANYTHING = 0, BRAID_KEEPS_NOTHING = 1, BRAID_KEEPS_FLOWS = 2, BRAID_KEEPS_CONNECTIONS = 3 };
 /* The treatment of a new flow when there is no room. */
 enum { BRAID_REFUSE = 0, BRAID_EVICT_OLDEST = 1 };
 
@@ -234,7 +241,7 @@ typedef struct braid_nf {
   /* The most packets that the function sends for each packet, and in each call of a timer, at most 64; 0: none
    * (braid_send, braid_send_from_timer). */
   uint32_t sends;
-  uint32_t reserved;
+  uint32_t keeps; /* BRAID_KEEPS_… */
   /* A stream function has these instead of `packet`: Braid follows TCP connections, and calls them in the order of
    * the stream. `open`: both ends have agreed on the connection, or its first bytes come. `data`: the next bytes of an
    * end have come. `close`: the connection is over, and the function has neither reset nor left it. They get no packet,
@@ -452,6 +459,10 @@ static inline int32_t braid_send(braid_packet *p, const void *bytes, size_t leng
 static inline int32_t braid_send_from_timer(braid_host *h, const void *bytes, size_t length, int32_t where) {
   return h->api->send_from_timer(h, (const uint8_t *)bytes, length, where);
 }
+
+/* This instance's share of a limit: if a chain has several workers, each has an instance of the function, and their
+ * shares together are the limit. */
+static inline uint64_t braid_share(braid_host *h, uint64_t total) { return h->api->share(h, total); }
 
 /* Shows an entry of a table of the function's state. */
 static inline void braid_dump_entry(braid_dump *d, const char *table, const braid_item *key, size_t keys,

@@ -2,8 +2,8 @@
 //! verdict says. The model of a stream function has such programs for events of connections.
 
 use crate::{
-    Config, Decision, Description, Entry, Failed, Instance, Log, News, Output, Publication, Sent,
-    Value, Verdict,
+    Config, Decision, Description, Entry, Failed, Instance, Log, News, Output, Part, Publication,
+    Sent, Value, Verdict,
 };
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
@@ -65,7 +65,12 @@ pub fn model(
         timers: Vec::new(),
         streams: Vec::new(),
         handlers: Vec::new(),
-        native: Some(Native { reference, profile, sends: definition.sends }),
+        native: Some(Native {
+            reference,
+            profile,
+            sends: definition.sends,
+            keeps: definition.keeps,
+        }),
     };
     if is_bypassed(&model) {
         model.rows.push(row("bypassed"));
@@ -175,17 +180,27 @@ fn decisions(model: &Model, event: StreamEvent) -> Vec<(u32, Term)> {
     ends
 }
 
-/// Instances of a node's function, one for each worker. Empty if the node's model is not native.
+/// Instances of a node's function, one for each shard: `None` for the shards of other workers than
+/// `only`. Empty if the node's model is not native.
 ///
 /// # Errors
 /// The reason why an instance cannot be made.
-pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
+pub fn instances(
+    node: &Node,
+    shards: u16,
+    only: Option<u16>,
+) -> Result<Vec<Option<Instance>>, String> {
     if node.model.native.is_none() {
         return Ok(Vec::new());
     }
-    let made = (0..workers.max(1))
-        .map(|_| Instance::of(&node.model, &node.name, config(&node.model, &node.params)));
-    made.collect::<Result<_, _>>().map_err(|why| format!("{}: {why}", node.name))
+    let instance = |part| {
+        Instance::of(&node.model, &node.name, config(&node.model, &node.params), part)
+            .map_err(|why| format!("{}: {why}", node.name))
+    };
+    let is_own = |number: &u16| shards == 1 || only.is_none_or(|only| only == *number);
+    let made = (0..shards)
+        .map(|number| is_own(&number).then(|| instance(Part { number, of: shards })).transpose());
+    made.collect()
 }
 
 /// Runs an instance for a packet and returns the number of its answer.

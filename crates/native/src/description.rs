@@ -1,7 +1,7 @@
 //! What a function says of itself.
 
 use crate::flows::Limits;
-use braid_ir::native::Profile;
+use braid_ir::native::{Keeps, Profile};
 use braid_ir::text::Declared;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ pub struct Description {
     pub declared: Declared,
     /// The most packets that it sends for each packet.
     pub sends: u32,
+    /// What it keeps from packet to packet.
+    pub keeps: Keeps,
     /// Whether it is a stream function: it gets what TCP connections bring, and no packets.
     pub is_stream: bool,
     /// Whether a flow number stands for both directions.

@@ -1,6 +1,7 @@
 //! The state that an instance shows.
 
 use crate::host::State;
+use braid_ir::native::COUNTERS;
 use braid_packet::FlowKey;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub(crate) fn of_host(state: &State) -> Vec<Entry> {
         }
     });
     let counters = state.counters.iter().map(|(name, count)| Entry {
-        table: "counters".to_owned(),
+        table: COUNTERS.to_owned(),
         key: Vec::new(),
         values: vec![(name.clone(), Kind::Uint, u128::from(*count))],
         created_ns: 0,

@@ -4,6 +4,7 @@
 
 use crate::flows::{Flow, Flows, Found};
 use crate::output::Output;
+use crate::part::Part;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
 use braid_ir::model::{EventDecl, TagDecl};
@@ -79,6 +80,8 @@ pub(crate) struct State {
     /// The texts of [`Config`] in C form: each ends with a 0.
     pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
     pub(crate) per_biflow: bool,
+    /// The instance's part of the packets.
+    pub(crate) part: Part,
     /// Whether the function gets what TCP connections bring, and no packets.
     pub(crate) is_stream: bool,
     pub(crate) flows: Flows,
@@ -137,6 +140,7 @@ impl State {
             config,
             texts,
             per_biflow: false,
+            part: Part::WHOLE,
             is_stream: false,
             flows,
             recorded: HashMap::default(),

@@ -8,6 +8,7 @@ use crate::library::find;
 use crate::load_error::LoadError;
 use crate::local::Local;
 use crate::output::Output;
+use crate::part::Part;
 use crate::record::{Recorded, StateFunction};
 use crate::stream::{Decision, News};
 use crate::value::{Config, Value};
@@ -44,14 +45,15 @@ enum Place {
 use Place::{Apart, Here};
 
 impl Instance {
-    /// A new instance for a node of a chain: in a process of its own, if the model says so.
+    /// A new instance for a node of a chain, with its part of the packets: in a process of its own,
+    /// if the model says so.
     ///
     /// # Errors
     /// The function cannot be found, or it refuses its configuration.
-    pub fn of(model: &Model, node: &str, config: Config) -> Result<Self, String> {
+    pub fn of(model: &Model, node: &str, config: Config, part: Part) -> Result<Self, String> {
         let native = model.native.as_ref().ok_or("it is not native")?;
         let Some(on_failure) = native.reference.isolated else {
-            return Self::new(&native.reference, node, config);
+            return Self::here(&native.reference, node, config, part);
         };
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let declared = Declared {
@@ -63,18 +65,22 @@ impl Instance {
             tags: model.tags.clone(),
             sends: native.sends,
         };
-        let isolated = Isolated::new(&native.reference, on_failure, declared, node, config)?;
+        let isolated = Isolated::new(&native.reference, on_failure, declared, node, config, part)?;
         Ok(Self(Apart(Box::new(isolated))))
     }
 
-    /// A new instance in this process.
+    /// A new instance in this process, for all packets.
     ///
     /// # Errors
     /// As for [`Self::of`].
     pub fn new(reference: &Reference, node: &str, config: Config) -> Result<Self, String> {
+        Self::here(reference, node, config, Part::WHOLE)
+    }
+
+    fn here(reference: &Reference, node: &str, config: Config, part: Part) -> Result<Self, String> {
         let definition =
             find(&reference.library, &reference.function).map_err(|why| why.to_string())?;
-        let local = Local::of(&definition, node, config, reference.checks)?;
+        let local = Local::of(&definition, node, config, part, reference.checks)?;
         Ok(Self(Here(Box::new(local))))
     }
 

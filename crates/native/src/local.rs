@@ -6,6 +6,7 @@ use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
 use crate::host::{Due, State};
 use crate::output::Output;
+use crate::part::Part;
 use crate::record::{Payload, Recorded, StateFunction};
 use crate::saved;
 use crate::sys::{Bound, Definition};
@@ -34,18 +35,21 @@ impl Local {
         definition: &Arc<Definition>,
         node: &str,
         config: Config,
+        part: Part,
         checks: Checks,
     ) -> Result<Self, String> {
         let description = &definition.description;
         let shadow = match checks.records && !description.is_stream {
             true => {
-                let shadow = Self::of(definition, node, config.clone(), Checks::default())?;
+                let shadow = Self::of(definition, node, config.clone(), part, Checks::default())?;
                 Some(Box::new(shadow))
             }
             false => None,
         };
-        let limits = limits(description.limits, &config);
+        let mut limits = limits(description.limits, &config);
+        limits.capacity = part.share(limits.capacity);
         let mut state = State::new(config, Flows::new(limits));
+        state.part = part;
         state.is_stream = description.is_stream;
         state.per_biflow = description.per_biflow;
         state.declared = description.profile;

@@ -35,6 +35,14 @@ impl Sum16 {
         Sum16(self.0 + u64::from(word))
     }
 
+    /// The sum of a pseudo header without its addresses (RFC 9293 §3.1, RFC 8200 §8.1), in front of
+    /// `len` bytes of this protocol.
+    #[must_use]
+    pub fn pseudo_header(protocol: u8, len: usize) -> Self {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        Sum16::default().with_word(protocol.into()).with_word(len)
+    }
+
     /// A sum of numbers of at most 32 bits. Each number stands for the sum of its two halves.
     #[must_use]
     pub(crate) fn of_numbers(sum: u64) -> Self {
@@ -239,25 +247,28 @@ fn transport_sum(packet: &Packet, layout: &Layout, sum: Sum) -> Option<Sum16> {
         end = if jumbo { end } else { layout.l4() + usize::try_from(len).ok()? };
     }
     let message = packet.data().get(layout.l4()..end)?;
-    let mut total = Sum16::default().with(message);
-    if sum.has_pseudo() {
-        let data = packet.data();
-        let (src, len) = match layout.has(Header::Ip4) {
-            true => (layout.ip() + ipv4::SRC, 4),
-            false => (layout.ip() + ipv6::SRC, 16),
-        };
-        let proto = match sum.kind {
-            SumKind::Tcp => proto::TCP,
-            SumKind::Udp => proto::UDP,
-            SumKind::Icmp | SumKind::Icmp6 => proto::ICMP6,
-        };
-        total = total
-            .with(data.get(src..src + len)?)
-            .with(data.get(layout.pseudo_dst()..layout.pseudo_dst() + len)?)
-            .with_word(u32::from(proto))
-            .with_word(u32::try_from(message.len()).ok()?);
-    }
-    Some(total)
+    let pseudo = match sum.has_pseudo() {
+        true => pseudo_header(packet, layout, sum.kind, message.len())?,
+        false => Sum16::default(),
+    };
+    Some(pseudo.with(message))
+}
+
+/// The sum of the packet's pseudo header. `None` if its addresses are cut.
+fn pseudo_header(packet: &Packet, layout: &Layout, kind: SumKind, len: usize) -> Option<Sum16> {
+    let data = packet.data();
+    let (src, address) = match layout.has(Header::Ip4) {
+        true => (layout.ip() + ipv4::SRC, 4),
+        false => (layout.ip() + ipv6::SRC, 16),
+    };
+    let dst = layout.pseudo_dst();
+    let proto = match kind {
+        SumKind::Tcp => proto::TCP,
+        SumKind::Udp => proto::UDP,
+        SumKind::Icmp | SumKind::Icmp6 => proto::ICMP6,
+    };
+    let sum = Sum16::pseudo_header(proto, len);
+    Some(sum.with(data.get(src..src + address)?).with(data.get(dst..dst + address)?))
 }
 
 #[cfg(test)]

@@ -306,8 +306,7 @@ impl Head {
 
 /// The sum of the pseudo header of IPv6 (RFC 8200 §8.1).
 fn pseudo6(addresses: [u128; 2], len: usize, proto: u8) -> Sum16 {
-    let len = u32::try_from(len).unwrap_or(u32::MAX);
-    let sum = Sum16::default().with_word(len).with_word(proto.into());
+    let sum = Sum16::pseudo_header(proto, len);
     addresses.iter().fold(sum, |sum, address| sum.with(&address.to_be_bytes()))
 }
 

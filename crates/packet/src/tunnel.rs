@@ -350,8 +350,7 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
 fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
     let tail = bytes.get(udp..).unwrap_or_default();
     let addresses = bytes.get(ip + ipv6::SRC..ip + ipv6::LEN).unwrap_or_default();
-    let len = u32::try_from(tail.len() + inner.len()).unwrap_or(u32::MAX);
-    let sum = Sum16::default().with(addresses).with_word(len).with_word(proto::UDP.into());
+    let sum = Sum16::pseudo_header(proto::UDP, tail.len() + inner.len()).with(addresses);
     let inside = Sum16::default().with(inner).folded();
     let inside = if tail.len() % 2 == 1 { inside.swap_bytes() } else { inside };
     let checksum = match !sum.with(tail).with_word(inside.into()).folded() {

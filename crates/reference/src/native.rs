@@ -16,9 +16,9 @@ use braid_streams::View;
 /// Makes the instances of native functions.
 pub(super) fn load(nodes: &mut [Instance], chain: &Chain) -> Result<(), String> {
     for (node, config) in nodes.iter_mut().zip(&chain.nodes) {
-        let made = bridge::instances(config, node.shard_count())?;
+        let made = bridge::instances(config, node.shard_count(), chain.only)?;
         for (shard, instance) in node.shards.iter_mut().zip(made) {
-            shard.native = Some(instance);
+            shard.native = instance;
         }
     }
     Ok(())

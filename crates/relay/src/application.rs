@@ -1,7 +1,7 @@
 //! What is between the two connections of a proxy.
 
 use crate::queue::Queue;
-use braid_native::Host;
+use braid_native::{Host, Keeps};
 use std::ffi::CStr;
 use std::net::IpAddr;
 
@@ -69,6 +69,10 @@ pub trait Application: Sized + Send + 'static {
     const ABOUT: &CStr;
     /// The names of its counters. None by default.
     const COUNTERS: &[&str] = &[];
+    /// What its function keeps. By default, the connections of a chain are divided among its
+    /// workers, and each worker has a [`Self::Shared`] of its own. With [`Keeps::Anything`], there
+    /// is one, and the chain runs on one worker.
+    const KEEPS: Keeps = Keeps::Connections;
     /// What all connections of an instance share.
     type Shared: Send;
 

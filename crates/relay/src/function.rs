@@ -360,6 +360,7 @@ impl<A: Application> Function for Relay<A> {
         profile: Some(&PROFILE),
         reasons: c"too many connections\nwrong checksum\nnot a whole segment",
         sends: MOST_FRAMES,
+        keeps: A::KEEPS,
         ..Info::new(A::ABOUT)
     };
     type Flow = Option<Box<Kept<A>>>;
@@ -375,7 +376,8 @@ impl<A: Application> Function for Relay<A> {
         let mss = host.config("mss").unwrap_or(1_440);
         let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
         let most_memory = host.config("memory").unwrap_or(MEMORY);
-        let most_memory = usize::try_from(most_memory).map_err(|_| "`memory` is too large")?;
+        let most_memory = u64::try_from(most_memory).map_err(|_| "`memory` is too large")?;
+        let most_memory = usize::try_from(host.share(most_memory)).unwrap_or(usize::MAX);
         host.every::<Self>(TICK, 0).map_err(|_| "it needs a timer")?;
         Ok(Self {
             ports,

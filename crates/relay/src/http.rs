@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A shorter response is not worth the effort (bytes).
 const LEAST: u64 = 256;
 /// How many responses are compressed at a time: others stay as they are.
-const MOST_AT_A_TIME: usize = 1_000;
+const MOST_AT_A_TIME: u64 = 1_000;
 /// The memory for compressing a response (bytes).
 const COMPRESSOR: usize = 300 << 10;
 /// How many requests of a connection that wait for their responses have a key.
@@ -63,6 +63,8 @@ pub struct Shared {
     idle: Idle,
     /// Each response that is being compressed has a clone.
     running: Arc<()>,
+    /// The most of these.
+    most_running: usize,
     /// What has been counted since the host was told.
     counts: [u64; COUNTERS.len()],
 }
@@ -125,13 +127,15 @@ impl Application for Http {
     type Shared = Shared;
 
     fn shared(host: &Host<'_>) -> Result<Shared, String> {
-        let most = usize::try_from(host.config("cache").unwrap_or(0))
-            .map_err(|_| "`cache` is too large")?;
+        let most =
+            u64::try_from(host.config("cache").unwrap_or(0)).map_err(|_| "`cache` is too large")?;
+        let share = |total| usize::try_from(host.share(total)).unwrap_or(usize::MAX);
         Ok(Shared {
             compresses: host.config("compress").unwrap_or(1) == 1,
-            cache: Cache::new(most),
+            cache: Cache::new(share(most)),
             idle: Idle::default(),
             running: Arc::default(),
+            most_running: share(MOST_AT_A_TIME),
             counts: Default::default(),
         })
     }
@@ -376,7 +380,7 @@ fn begin(
         return Response::default();
     };
     let compresses = shared.compresses && one.takes_gzip && is_compressible(head);
-    let is_crowded = compresses && Arc::strong_count(&shared.running) > MOST_AT_A_TIME;
+    let is_crowded = compresses && Arc::strong_count(&shared.running) > shared.most_running;
     shared.count(Count::TooMany, is_crowded.into());
     let mut out = Vec::new();
     let body = (compresses && !is_crowded).then(|| {

@@ -2,6 +2,7 @@
 
 use braid_endpoint::{Incoming, Outgoing};
 use braid_packet::checksum::{self, Sum16};
+use braid_packet::proto;
 use braid_tcp::{Flags, Seq};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,10 +10,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const TYPE: usize = 12;
 /// The most bytes of a link header: Ethernet with some VLAN tags.
 pub const MOST_LINK: usize = 64;
-/// The numbers of protocols above IP.
-const TCP: u8 = 6;
-const ICMP: u8 = 1;
-const ICMP6: u8 = 58;
 /// The least MTU that is believed, of IPv4 as in Linux, and of IPv6 (RFC 8200 §5).
 const LEAST_MTU4: u32 = 552;
 const LEAST_MTU6: u32 = 1280;
@@ -38,7 +35,7 @@ impl Ends {
 
     /// The sum of the pseudo header for this many bytes of TCP.
     fn pseudo(&self, len: usize) -> Sum16 {
-        pseudo([self.from.0, self.to.0], TCP, len)
+        pseudo([self.from.0, self.to.0], proto::TCP, len)
     }
 }
 
@@ -61,7 +58,8 @@ impl<'a> Frame<'a> {
     pub fn of(frame: &'a [u8]) -> Option<Self> {
         let (link, is_v4) = link(frame)?;
         let packet = frame.get(link.len()..)?;
-        let (addresses, tcp) = if is_v4 { ipv4(packet, TCP)? } else { ipv6(packet, TCP)? };
+        let (addresses, tcp) =
+            if is_v4 { ipv4(packet, proto::TCP)? } else { ipv6(packet, proto::TCP)? };
         let (header, _) = tcp.split_first_chunk::<TCP_HEADER>()?;
         let &[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, offset, flags, w0, w1, ..] = header;
         let data = usize::from(offset >> 4) * 4;
@@ -99,7 +97,7 @@ impl TooLong {
     pub fn of(frame: &[u8]) -> Option<Self> {
         let (link, is_v4) = link(frame)?;
         let packet = frame.get(link.len()..)?;
-        let (protocol, kind) = if is_v4 { (ICMP, [3, 4]) } else { (ICMP6, [2, 0]) };
+        let (protocol, kind) = if is_v4 { (proto::ICMP, [3, 4]) } else { (proto::ICMP6, [2, 0]) };
         let read = if is_v4 { ipv4 } else { ipv6 };
         let (addresses, message) = read(packet, protocol)?;
         let (&[number, code, _, _, m0, m1, m2, m3], quoted) = message.split_first_chunk()?;
@@ -133,11 +131,11 @@ fn quoted_tcp(packet: &[u8], is_v4: bool) -> Option<([IpAddr; 2], &[u8])> {
     if is_v4 {
         let header = packet.first_chunk::<20>()?;
         let len = usize::from(header[0] & 0xf) * 4;
-        let is_tcp = header[0] >> 4 == 4 && len >= 20 && header[9] == TCP;
+        let is_tcp = header[0] >> 4 == 4 && len >= 20 && header[9] == proto::TCP;
         is_tcp.then_some((addresses4(header), packet.get(len..)?))
     } else {
         let (header, tcp) = packet.split_first_chunk::<40>()?;
-        (header[0] >> 4 == 6 && header[6] == TCP).then_some((addresses6(header), tcp))
+        (header[0] >> 4 == 6 && header[6] == proto::TCP).then_some((addresses6(header), tcp))
     }
 }
 
@@ -189,13 +187,13 @@ fn addresses6(header: &[u8; 40]) -> [IpAddr; 2] {
     [0, 1].map(|_| IpAddr::V6(both.next().unwrap_or(Ipv6Addr::UNSPECIFIED)))
 }
 
-/// The sum of the pseudo header for this many bytes of a protocol (RFC 9293 §3.1, RFC 8200 §8.1).
+/// The sum of the pseudo header for this many bytes of a protocol.
 fn pseudo(addresses: [IpAddr; 2], protocol: u8, len: usize) -> Sum16 {
-    let sum = addresses.iter().fold(Sum16::default(), |sum, address| match address {
+    let sum = Sum16::pseudo_header(protocol, len);
+    addresses.iter().fold(sum, |sum, address| match address {
         IpAddr::V4(address) => sum.with(&address.octets()),
         IpAddr::V6(address) => sum.with(&address.octets()),
-    });
-    sum.with_word(protocol.into()).with_word(u32::try_from(len).unwrap_or(u32::MAX))
+    })
 }
 
 /// Makes the link header of frames in the other direction: the addresses are exchanged.
@@ -243,7 +241,8 @@ fn write_ipv4(from: Ipv4Addr, to: Ipv4Addr, number: u16, len: usize, out: &mut V
     let [n0, n1] = number.to_be_bytes();
     let ([a, b, c, d], [e, f, g, h]) = (from.octets(), to.octets());
     // Version and header length, length, identification, "don't fragment", TTL, protocol, checksum.
-    let mut header = [0x45, 0, t0, t1, n0, n1, 0x40, 0, TTL, TCP, 0, 0, a, b, c, d, e, f, g, h];
+    let mut header =
+        [0x45, 0, t0, t1, n0, n1, 0x40, 0, TTL, proto::TCP, 0, 0, a, b, c, d, e, f, g, h];
     let sum = checksum::rfc1071(&header).to_be_bytes();
     [header[10], header[11]] = sum;
     out.extend(header);
@@ -251,7 +250,7 @@ fn write_ipv4(from: Ipv4Addr, to: Ipv4Addr, number: u16, len: usize, out: &mut V
 
 fn write_ipv6(from: Ipv6Addr, to: Ipv6Addr, len: usize, out: &mut Vec<u8>) {
     let len = u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
-    out.extend([0x60, 0, 0, 0, len[0], len[1], TCP, TTL]);
+    out.extend([0x60, 0, 0, 0, len[0], len[1], proto::TCP, TTL]);
     out.extend(from.octets());
     out.extend(to.octets());
 }

@@ -2,7 +2,7 @@
 //! durations, sizes and all other numbers are written as numbers, or as decimal text beyond 64
 //! bits.
 
-use crate::listing::{summed, united};
+use crate::listing::{sums, united};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
 use braid_ir::model::{Kind, Word};
@@ -72,7 +72,7 @@ pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
         ("value", value),
     ];
     if chain.workers > 1 {
-        let is_sum = summed(chain, entry).is_some();
+        let is_sum = sums(chain, entry).is_some();
         members.push(("shard", if is_sum { Value::Null } else { Value::from(entry.shard) }));
     }
     object(members)

@@ -37,6 +37,28 @@ pub(super) fn follow_packets(chain: &Chain) -> Result<(), String> {
     Ok(())
 }
 
+/// Makes sure that no function takes events of native functions, which publish events at any time.
+///
+/// # Errors
+/// A function takes such events, and the worker of the state that the handler changes is not known.
+pub(super) fn follow_no_natives(chain: &Chain) -> Result<(), String> {
+    let subscriptions = Subscriptions::new(chain)?;
+    let natives = (0..).zip(&chain.nodes).filter(|(_, node)| node.model.native.is_some());
+    for (number, node) in natives {
+        for event in (0..).map(EventId).take(node.model.events.len()) {
+            if let Some(taker) = subscriptions.of(number, event).first() {
+                return Err(format!(
+                    "{} takes events of {}, which is native code, and the worker of the state that \
+                     the handler changes is not known",
+                    chain.nodes[usize::from(taker.node)].name,
+                    node.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The events that a function publishes without a packet.
 fn background(model: &Model) -> impl Iterator<Item = EventId> {
     let timers = model.timers.iter().map(|timer| &timer.body);

@@ -13,7 +13,8 @@
 //!   found. `search` repeats the walk through all programs until the claims no longer change.
 //! - `judge` finds for each table whether one claim holds for all uses of its entries. If no claim
 //!   does, `usage` finds out whether workers can share the table by other means.
-//! - `shadow` makes packet functions that stand for stream functions in all of this.
+//! - `shadow` makes packet functions that stand for stream functions and native functions in all of
+//!   this; `native` makes the programs of the latter.
 //! - `handlers` makes sure that the programs contain all handlers of events.
 
 mod assigned;
@@ -25,6 +26,7 @@ mod facts;
 mod handlers;
 mod judge;
 mod mutants;
+mod native;
 mod place;
 mod portions;
 mod programs;
@@ -64,7 +66,7 @@ pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
 pub fn sharding_with(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Sharding, String> {
     braid_ir::graph::Graph::new(chain)?;
     let shadow = shadow::chain(chain, bug);
-    Ok(match best(&shadow, bug) {
+    Ok(match handlers::follow_no_natives(chain).and_then(|()| best(&shadow, bug)) {
         Ok(best) => report::found(&shadow, &best),
         Err(why) => report::unsure(chain, why),
     })
@@ -110,8 +112,10 @@ pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
 }
 
 fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
-    if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
-        return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
+    for node in &chain.nodes {
+        if let Some(why) = node.model.native.as_ref().and_then(native::unknown) {
+            return Err(format!("{} {why}", node.name));
+        }
     }
     handlers::follow_packets(chain)?;
     let mut programs = Programs::new(chain, bug)?;

@@ -17,7 +17,7 @@ pub enum ShardingMutant {
     DecidingSums,
     /// Any new value of an index takes turns.
     AnyTurns,
-    /// The connections of stream functions are forgotten.
+    /// The connections of stream functions, and what native functions keep, are forgotten.
     NoConnections,
     /// Stream functions are followed in the direction of the packet only.
     OneWay,

@@ -73,9 +73,6 @@ impl Programs {
             return Ok(made.clone());
         }
         let node = &self.chain.nodes[usize::from(point.node)];
-        if node.model.native.is_some() {
-            return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
-        }
         if !fits(&node.model) {
             return Err(format!("{} is too large for the analysis", node.name));
         }

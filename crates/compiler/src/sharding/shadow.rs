@@ -1,4 +1,4 @@
-//! Packet functions in the place of stream functions, for the analysis alone.
+//! Packet functions in the place of stream functions and native functions, for the analysis alone.
 //!
 //! A TCP stack follows connections, and runs the programs of a stream function for what a packet
 //! brings. A packet may bring something in both directions of its connection: an acknowledgement
@@ -16,51 +16,80 @@
 //! hidden table. So the worker that publishes the event must have the flow.
 //!
 //! The stand-in may do everything that the stream function may do with its tables.
+//!
+//! The stand-in for a native function has the programs of [`native`](super::native) in place of
+//! these programs, and unknown values decide its answer. In the programs of a native stream function,
+//! they stand for its decision.
 
 use super::mutants::ShardingMutant::{self, NoConnections, OneWay, OrdersIgnored};
 use super::mutants::is;
+use super::native::{self, unknown};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
     Block, BlockId, Granularity, Key, Kind, Model, Op, Program, Setting, StateDecl, StateId,
     StreamEvent, Target, Term, Ty, ValueId,
 };
+use braid_ir::native::Keeps;
 use braid_packet::{Field, FlowKey, Header};
 use std::sync::Arc;
 
 /// The names of the hidden tables. No declared table has a space in its name.
 const CONNECTIONS: &str = "the connections";
+const FLOWS: &str = "the flows";
 const UNKNOWN: &str = "unknown values";
 
 /// Whether a table with this name is hidden.
 pub(super) fn is_hidden(table: &str) -> bool {
-    [CONNECTIONS, UNKNOWN].contains(&table)
+    [CONNECTIONS, FLOWS, UNKNOWN].contains(&table)
 }
 
-/// The chain with packet functions in the place of stream functions.
+/// The chain with packet functions in the place of stream functions and native functions.
 pub(super) fn chain(chain: &Chain, bug: Option<ShardingMutant>) -> Chain {
     let mut shadow = chain.clone();
-    for node in shadow.nodes.iter_mut().filter(|node| node.model.is_stream()) {
+    let is_replaced = |model: &Model| model.is_stream() || model.native.is_some();
+    for node in shadow.nodes.iter_mut().filter(|node| is_replaced(&node.model)) {
         node.model = Arc::new(model(&node.model, bug));
     }
     shadow
 }
 
-/// The packet function in the place of a stream function. A packet function stays as it is.
+/// The packet function in the place of a stream function or a native function. A packet function
+/// stays as it is, and so does a native function that cannot be followed.
 pub(super) fn model(model: &Model, bug: Option<ShardingMutant>) -> Model {
     let mut shadow = model.clone();
     let blocks = (0..).zip(&model.packet.blocks);
     let mut places = blocks.filter_map(|(block, of)| {
-        let op = of.ops.iter().position(|op| matches!(op, Op::Stream { .. }))?;
-        Some((block, op))
+        let is_call = |op: &Op| matches!(op, Op::Stream { .. } | Op::Native { .. });
+        Some((block, of.ops.iter().position(is_call)?))
     });
-    if let Some((block, op)) = places.next() {
-        let events = events(model, bug);
+    let is_followed = model.native.as_ref().is_none_or(|native| unknown(native).is_none());
+    if let Some((block, op)) = places.next().filter(|_| is_followed) {
         let tables = number(model.state.len());
         let hidden = [StateId(tables), StateId(tables + 1)];
         let mut draft = Draft { program: shadow.packet, unknown: Vec::new() };
-        draft.inline((block, op), &events);
-        draft.stack(block, hidden, bug);
-        shadow.state.extend(draft.tables());
+        match shadow.native.take().filter(|_| !model.is_stream()) {
+            Some(native) => {
+                let kept = (!is(bug, NoConnections)).then_some(hidden[0]);
+                let programs = native::programs(model, &native, kept).into_iter();
+                let events: Vec<_> =
+                    programs.map(|program| OfEvent { program, needs_tcp: false }).collect();
+                draft.inline((block, op), &events);
+                draft.read_unknown(block, hidden[1]);
+                let (name, flows) = match native.keeps {
+                    Keeps::Flows => (FLOWS, Granularity::Flow),
+                    Keeps::Biflows => (FLOWS, Granularity::Biflow),
+                    Keeps::Anything | Keeps::Nothing | Keeps::Connections => {
+                        (CONNECTIONS, Granularity::Biflow)
+                    }
+                };
+                shadow.state.extend(draft.tables(name, flows));
+            }
+            None => {
+                draft.inline((block, op), &events(model, bug));
+                draft.stack(block, hidden, bug);
+                shadow.state.extend(draft.tables(CONNECTIONS, Granularity::Biflow));
+            }
+        }
         shadow.packet = draft.program;
         shadow.streams.clear();
         let handlers = shadow.handlers.iter_mut().map(|(_, program)| program);
@@ -168,7 +197,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Puts the programs for events in the place of the operation [`Op::Stream`].
+    /// Puts the programs for events in the place of the call of a stack or of native code.
     fn inline(&mut self, (block, op): (usize, usize), events: &[OfEvent]) {
         let blocks = |of: &OfEvent| of.program.blocks.len() + 1 + usize::from(of.needs_tcp);
         let count = events.iter().map(blocks).sum::<usize>() + 2;
@@ -216,7 +245,11 @@ impl Draft {
             shift(&mut block, &|at| BlockId(at.0 + number(first)));
             renumber(&mut block, offset);
             block.ops.retain(|op| {
-                let is_unknown = matches!(op, Op::LoadStream { .. } | Op::StreamMatch { .. });
+                // A native stream function keeps nothing beyond its connections.
+                let is_unknown = matches!(
+                    op,
+                    Op::LoadStream { .. } | Op::StreamMatch { .. } | Op::Native { .. }
+                );
                 if is_unknown {
                     self.unknown.extend(op.outs());
                 }
@@ -239,15 +272,20 @@ impl Draft {
     ) {
         let (ok, bit) = (value(&mut self.program.values, Ty::of(Kind::Bool)), self.bit());
         let cond = value(&mut self.program.values, Ty::of(Kind::Bool));
+        self.read_unknown(block, unknown);
         let [before, connection] = &mut self.program.blocks[block..block + 2] else { return };
-        let outs = self.unknown.clone();
-        before.ops.push(Op::StateGet { outs, state: unknown, key: Key::Entry });
         before.ops.push(Op::Has { out: cond, header: Header::L4 });
         before.term = Term::Branch { cond, yes: to(block + 1), no: to(block + 2) };
         if !is(bug, NoConnections) {
             let (state, values) = (connections, vec![bit]);
             connection.ops.push(Op::StateSet { ok, state, key: Key::Entry, values });
         }
+    }
+
+    /// Reads the unknown values at the end of a block.
+    fn read_unknown(&mut self, block: usize, unknown: StateId) {
+        let outs = self.unknown.clone();
+        self.program.blocks[block].ops.push(Op::StateGet { outs, state: unknown, key: Key::Entry });
     }
 
     /// An unknown bit.
@@ -257,15 +295,15 @@ impl Draft {
         bit
     }
 
-    /// The hidden tables.
-    fn tables(&self) -> [StateDecl; 2] {
+    /// The hidden tables. The first one has this name, and an entry for each flow of this kind.
+    fn tables(&self, name: &str, flows: Granularity) -> [StateDecl; 2] {
         let connection = vec![(String::new(), Ty::of(Kind::Bool))];
         let types = self.unknown.iter().map(|value| self.program.values[value.index()]);
         let slots: Vec<_> =
             types.enumerate().map(|(number, ty)| (format!("v{number}"), ty)).collect();
         let default = vec![Setting::Const(0); slots.len()];
         [
-            StateDecl::new(CONNECTIONS, Granularity::Biflow, connection),
+            StateDecl::new(name, flows, connection),
             StateDecl {
                 default: Some(default),
                 ..StateDecl::new(UNKNOWN, Granularity::Global, slots)

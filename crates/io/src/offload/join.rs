@@ -1,20 +1,18 @@
-//! Joins consecutive TCP segments of a connection to one frame for the kernel. The kernel hands
-//! such a frame on as a whole, where nothing on its way needs the segments; else it, or the network
-//! card, separates them again (generic segmentation offload).
+//! Joins consecutive TCP segments of a connection to one frame for the kernel. The kernel passes
+//! such a frame on as a whole if the receiver takes it. Otherwise the kernel or the network card
+//! separates the segments again (generic segmentation offload).
 //!
-//! Only segments that come out of this as they went in, byte for byte, are joined.
+//! Segments are joined only if separating them gives the same bytes again.
 
 use super::header::{ECE, FIN, HEADER, NEEDS_CHECKSUM, PSH, TCP4, TCP6};
 use arrayvec::ArrayVec;
-use braid_packet::Frame;
 use braid_packet::checksum::{Sum16, rfc1071};
+use braid_packet::{Frame, proto};
 
 /// The length of an Ethernet header.
 const ETHERNET: usize = 14;
 const IP4_HEADER: usize = 20;
 const IP6_HEADER: usize = 40;
-/// The number of TCP among the protocols above IP.
-const TCP: u8 = 6;
 const ACK: u8 = 0x10;
 /// The most bytes of headers: Ethernet, IPv6, and TCP with its options.
 const MOST_HEADERS: usize = ETHERNET + IP6_HEADER + 60;
@@ -36,10 +34,11 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Joins the first frames of a burst, or takes the first one as it is. `fits` tells whether the
-    /// device takes this many bytes behind an Ethernet header.
-    pub(crate) fn of_first(frames: &[Frame], fits: impl Fn(usize) -> bool) -> Self {
-        let several = Lead::of_burst(frames).and_then(|lead| lead.join(frames, fits));
+    /// Joins the first frames of a burst, or takes the first one as it is. Frames of more than
+    /// `longest` bytes are not joined: the kernel would not refuse them.
+    pub(crate) fn of_first(frames: &[Frame], longest: usize) -> Self {
+        let lead = Lead::of_burst(frames).filter(|lead| lead.bytes.len() <= longest);
+        let several = lead.and_then(|lead| lead.join(frames));
         several.unwrap_or_else(|| {
             let front = [0; HEADER].into_iter().collect();
             Self { count: 1, front, payload_at: 0 }
@@ -68,13 +67,13 @@ impl<'f> Lead<'f> {
                         ip.first_chunk::<IP4_HEADER>()?;
                     let is_whole = u16::from_be_bytes([f0, f1]) & !0x4000 == 0;
                     let length = usize::from(u16::from_be_bytes([l0, l1]));
-                    let is_plain = version == 0x45 && is_whole && protocol == TCP;
+                    let is_plain = version == 0x45 && is_whole && protocol == proto::TCP;
                     (is_plain && length == ip.len()).then_some(IP4_HEADER)?
                 }
                 [0x86, 0xdd] => {
                     let &[version, _, _, _, l0, l1, next, ..] = ip.first_chunk::<IP6_HEADER>()?;
                     let length = IP6_HEADER + usize::from(u16::from_be_bytes([l0, l1]));
-                    let is_plain = version >> 4 == 6 && next == TCP;
+                    let is_plain = version >> 4 == 6 && next == proto::TCP;
                     (is_plain && length == ip.len()).then_some(IP6_HEADER)?
                 }
                 _ => return None,
@@ -97,7 +96,7 @@ impl<'f> Lead<'f> {
     }
 
     /// Joins the first frames of the burst. `None` if that would be a single one.
-    fn join(&self, frames: &[Frame], fits: impl Fn(usize) -> bool) -> Option<Message> {
+    fn join(&self, frames: &[Frame]) -> Option<Message> {
         let (mut count, mut len, mut flags) = (1, self.bytes.len(), self.flags(self.bytes));
         for segment in frames.iter().skip(1).map(Frame::bytes) {
             let payload = segment.len().saturating_sub(self.payload_at);
@@ -111,8 +110,7 @@ impl<'f> Lead<'f> {
                 break;
             }
         }
-        let is_worth_it = count > 1 && self.has_right_checksums(self.bytes);
-        if !is_worth_it || !fits(self.bytes.len() - ETHERNET) {
+        if count == 1 || !self.has_right_checksums(self.bytes) {
             return None;
         }
         let front = self.front(len, flags)?;
@@ -168,12 +166,11 @@ impl<'f> Lead<'f> {
         self.transport - ETHERNET
     }
 
-    /// The sum of the pseudo header for this many bytes of TCP (RFC 9293, §3.1).
+    /// The sum of the pseudo header for this many bytes of TCP.
     fn pseudo(&self, len: usize) -> Sum16 {
         let addresses = if self.is_ip4() { ETHERNET + 12 } else { ETHERNET + 8 };
         let addresses = self.bytes.get(addresses..self.transport).unwrap_or_default();
-        let len = u32::try_from(len).unwrap_or(u32::MAX);
-        Sum16::default().with(addresses).with_word(TCP.into()).with_word(len)
+        Sum16::pseudo_header(proto::TCP, len).with(addresses)
     }
 
     /// The front of joined segments, which have this length with one set of headers. `flags` are

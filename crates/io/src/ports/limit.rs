@@ -1,9 +1,10 @@
 //! The longest frame that a device sends, for ports whose drivers accept longer frames and drop
-//! them silently.
+//! them silently, or send them.
 
 use crate::offload::is_tagged;
 use crate::port::Unsent;
 use braid_packet::{Frame, Pool};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// The time between two questions for the MTU.
@@ -27,9 +28,18 @@ impl Limit {
         Self { longest, asked: Instant::now() }
     }
 
-    /// Whether it is time to ask the device again.
-    pub(super) fn is_old(&self) -> bool {
-        self.asked.elapsed() > PERIOD
+    /// Asks for the device's MTU, if it is time to do so again.
+    pub(super) fn renew(&mut self, ask: impl FnOnce() -> io::Result<u32>) {
+        if self.asked.elapsed() > PERIOD
+            && let Ok(mtu) = ask()
+        {
+            *self = Self::of(mtu);
+        }
+    }
+
+    /// The length of the longest frame without a VLAN tag (bytes).
+    pub(super) fn longest(&self) -> usize {
+        self.longest
     }
 
     /// A frame as the device can send it, in the pool: a copy if the frame is elsewhere.

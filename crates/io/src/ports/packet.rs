@@ -1,11 +1,11 @@
 //! A device of the machine through packet sockets: one receives by a ring, one sends.
 
+use super::limit::Limit;
 use super::share::{Member, Share};
 use crate::offload::Offload;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Ring, sender};
 use braid_packet::{BURST, Frame, Pool};
-use std::cell::LazyCell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,6 +14,8 @@ pub struct PacketPort {
     ring: Ring,
     sender: OwnedFd,
     batch: Batch,
+    /// The kernel itself limits only frames that are not joined.
+    limit: Limit,
     /// The port's membership among several ports. It ends last, after the kernel has released the
     /// ring's socket.
     member: Option<Member>,
@@ -37,7 +39,8 @@ impl PacketPort {
         let member = turn.map(|turn| turn.join(|group, program| ring.join(group, program)));
         let member = member.transpose()?;
         let sender = sender(ring.index())?;
-        Ok(Self { ring, sender, batch: Batch::default(), member })
+        let limit = Limit::of(ring.mtu()?);
+        Ok(Self { ring, sender, batch: Batch::default(), limit, member })
     }
 }
 
@@ -67,14 +70,10 @@ impl Port for PacketPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        // Asked for bursts with segments that can leave together: the MTU may change at any time.
-        let mtu = LazyCell::new(|| self.ring.mtu());
-        self.batch.send(
-            self.sender.as_fd(),
-            frames,
-            |bytes| bytes <= *mtu,
-            |place, why| lost(place, Unsent::of(why)),
-        );
+        self.limit.renew(|| self.ring.mtu());
+        let longest = self.limit.longest();
+        let lost = |place, why| lost(place, Unsent::of(why));
+        self.batch.send(self.sender.as_fd(), frames, longest, lost);
         frames.drain(..).for_each(|frame| pool.put(frame));
     }
 

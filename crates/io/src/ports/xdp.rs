@@ -204,11 +204,7 @@ impl Port for XdpPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        if self.limit.is_old()
-            && let Ok(mtu) = self.device.mtu()
-        {
-            self.limit = Limit::of(mtu);
-        }
+        self.limit.renew(|| self.device.mtu());
         self.queued.clear();
         for (place, frame) in frames.drain(..).enumerate() {
             match self.queue(pool, frame) {

@@ -20,17 +20,17 @@ unsafe impl Send for Batch {}
 
 impl Batch {
     /// Sends frames through a socket that is bound to a device and takes a `virtio_net_hdr` in
-    /// front of each frame. Segments that follow each other leave together if the device takes
-    /// them: `fits` tells whether it takes this many bytes behind an Ethernet header. Never waits.
-    /// Calls `lost` with the number of each frame that was not sent.
+    /// front of each frame. Segments that follow each other leave together, unless they have more
+    /// than `longest` bytes, which the device does not take. Never waits. Calls `lost` with the
+    /// number of each frame that was not sent.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
         frames: &[Frame],
-        fits: impl Fn(usize) -> bool,
+        longest: usize,
         mut lost: impl FnMut(usize, Errno),
     ) {
-        self.describe(frames, fits);
+        self.describe(frames, longest);
         // The number of messages that are done, and of their frames.
         let (mut at, mut frame) = (0, 0);
         while let Some(rest) = self.messages.get_mut(at..).filter(|rest| !rest.is_empty()) {
@@ -58,14 +58,14 @@ impl Batch {
     }
 
     /// Makes a message for each frame, or for several that leave together.
-    fn describe(&mut self, frames: &[Frame], fits: impl Fn(usize) -> bool) {
+    fn describe(&mut self, frames: &[Frame], longest: usize) {
         let Self { contents, parts, messages } = self;
         contents.clear();
         parts.clear();
         messages.clear();
         let mut rest = frames;
         while !rest.is_empty() {
-            let next = Message::of_first(rest, &fits);
+            let next = Message::of_first(rest, longest);
             rest = rest.get(next.count..).unwrap_or_default();
             contents.push(next);
         }

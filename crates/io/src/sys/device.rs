@@ -44,7 +44,7 @@ impl Reference {
     }
 
     pub(crate) fn mtu(&self) -> io::Result<u32> {
-        mtu(&self.socket, &netdevice::index_to_name(&self.socket, self.index)?)
+        self::mtu_of(&self.socket, self.index)
     }
 
     /// The number of queues that receive.
@@ -134,6 +134,12 @@ pub(crate) fn state(socket: impl AsFd, index: u32) -> State {
 }
 
 /// The device's MTU.
+pub(crate) fn mtu_of(socket: impl AsFd, index: u32) -> io::Result<u32> {
+    let socket = socket.as_fd();
+    mtu(socket, &netdevice::index_to_name(socket, index)?)
+}
+
+/// As [`mtu_of`], by the device's name.
 pub(crate) fn mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
     let request = ask(socket.as_fd(), name, libc::SIOCGIFMTU)?;
     // SAFETY: after this request, the union holds the MTU.

@@ -214,10 +214,8 @@ impl Ring {
         device::state(&self.socket, self.index)
     }
 
-    /// The most bytes that the device takes behind an Ethernet header. 0 if it cannot tell.
-    pub(crate) fn mtu(&self) -> usize {
-        let mtu = self.ethernet().map_or(0, |ethernet| ethernet.mtu);
-        usize::try_from(mtu).unwrap_or(0)
+    pub(crate) fn mtu(&self) -> io::Result<u32> {
+        device::mtu_of(&self.socket, self.index)
     }
 
     /// The device's properties on its link.

@@ -4,7 +4,7 @@ use super::value::{columns, event_ty, list, name, print_param, setting};
 use crate::model::{
     Ancestor, EventDecl, Granularity, Kind, Model, StateDecl, Sum, Timer, WhenFull,
 };
-use crate::native::{FieldSet, Native, OnFailure, Profile, Reference};
+use crate::native::{FieldSet, Keeps, Native, OnFailure, Profile, Reference};
 use std::fmt::Write;
 
 pub(super) fn print(model: &Model, out: &mut String) {
@@ -45,7 +45,7 @@ pub(super) fn print(model: &Model, out: &mut String) {
     }
 }
 
-/// `native "LIBRARY" "FUNCTION" checks (…) isolated WORD profile (…) sends N`
+/// `native "LIBRARY" "FUNCTION" checks (…) isolated WORD profile (…) sends N keeps WORD`
 fn native_decl(native: &Native) -> String {
     let Reference { library, function, checks, isolated } = &native.reference;
     let mut out = format!("native {library:?} {function:?}");
@@ -65,6 +65,9 @@ fn native_decl(native: &Native) -> String {
     }
     if native.sends > 0 {
         let _ = write!(out, " sends {}", native.sends);
+    }
+    if let Some((_, word)) = Keeps::NAMES.iter().skip(1).find(|(keeps, _)| *keeps == native.keeps) {
+        let _ = write!(out, " keeps {word}");
     }
     out
 }

@@ -9,7 +9,7 @@ use crate::model::{
     Ancestor, EventDecl, EventId, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl,
     Setting, StateDecl, StateId, StreamEvent, Sum, TagDecl, Timer, WhenFull,
 };
-use crate::native::{Checks, FieldSet, Native, OnFailure, Profile, Reference};
+use crate::native::{Checks, FieldSet, Keeps, Native, OnFailure, Profile, Reference};
 use braid_packet::Field;
 
 /// Parses the text form of a model. Names are declared before they are used. The result may not
@@ -139,7 +139,16 @@ fn native(scan: &mut Scan<'_>) -> Result<Native> {
         profile = Some(found);
     }
     let sends = if scan.eat_word("sends") { scan.number()? } else { 0 };
-    Ok(Native { reference: Reference { library, function, checks, isolated }, profile, sends })
+    let mut keeps = Keeps::default();
+    if scan.eat_word("keeps") {
+        let word = scan.word()?;
+        match Keeps::NAMES.iter().find(|(_, name)| *name == word) {
+            Some((known, _)) => keeps = *known,
+            None => return scan.wrong("expected what the function keeps"),
+        }
+    }
+    let reference = Reference { library, function, checks, isolated };
+    Ok(Native { reference, profile, sends, keeps })
 }
 
 fn profile_part(scan: &mut Scan<'_>, profile: &mut Profile) -> Result<()> {

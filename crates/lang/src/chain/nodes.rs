@@ -89,7 +89,7 @@ fn refused(
     diags: &mut Diagnostics,
 ) {
     let node = ir::Node { name: name.text.clone(), model: model.clone(), params: params.to_vec() };
-    if let Err(why) = braid_native::bridge::instances(&node, 1) {
+    if let Err(why) = braid_native::bridge::instances(&node, 1, None) {
         let why = why.strip_prefix(&format!("{}: ", name.text)).unwrap_or(&why);
         let message = format!("`{}` refuses its configuration: {why}", function.text);
         diags.push(Diagnostic::new(codes::NATIVE_REFUSES, message, function.span, "says no"));

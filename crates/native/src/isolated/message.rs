@@ -5,6 +5,7 @@ use crate::description::Description;
 use crate::dump::Entry;
 use crate::load_error::LoadError;
 use crate::output::Output;
+use crate::part::Part;
 use crate::value::{Config, Value};
 use braid_ir::native::{Checks, Noted, Profile};
 use serde::de::DeserializeOwned;
@@ -59,6 +60,7 @@ impl Request {
 pub(super) struct Job {
     pub(super) library: String,
     pub(super) function: String,
+    pub(super) part: Part,
     pub(super) node: String,
     pub(super) checks: Checks,
 }

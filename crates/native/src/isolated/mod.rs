@@ -22,6 +22,7 @@ use crate::description::Description;
 use crate::dump::Entry;
 use crate::load_error::LoadError;
 use crate::output::{self, Allowed, Output};
+use crate::part::Part;
 use crate::stream::{Decision, News};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
@@ -110,11 +111,13 @@ impl Isolated {
         declared: Declared,
         node: &str,
         config: Config,
+        part: Part,
     ) -> Result<Self, String> {
         let Reference { library, function, checks, .. } = reference;
         let job = Job {
             library: library.clone(),
             function: function.clone(),
+            part,
             node: node.to_owned(),
             checks: *checks,
         };

@@ -133,7 +133,7 @@ impl Worker<'_> {
             (Request::Create { job, config }, None) => {
                 let found = find(&job.library, &job.function).map_err(|why| why.to_string());
                 let made = found
-                    .and_then(|found| Local::of(&found, &job.node, config, job.checks))
+                    .and_then(|found| Local::of(&found, &job.node, config, job.part, job.checks))
                     .and_then(|made| (self.confine)(Phase::BeforePackets).map(|()| made));
                 Answer::Done(made.map(|made| self.instance = Some(made)))
             }

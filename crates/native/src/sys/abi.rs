@@ -260,6 +260,7 @@ pub struct RawApi {
     pub set_tag: unsafe extern "C" fn(*mut RawPacket, i32, *const RawWide) -> i32,
     pub send: unsafe extern "C" fn(*mut RawPacket, *const u8, usize, i32) -> i32,
     pub send_from_timer: unsafe extern "C" fn(*mut RawHost, *const u8, usize, i32) -> i32,
+    pub share: unsafe extern "C" fn(*mut RawHost, u64) -> u64,
 }
 
 /// `braid_profile`.
@@ -303,7 +304,7 @@ pub struct RawNf {
     pub(crate) events: *const c_char,
     pub(crate) tags: *const c_char,
     pub(crate) sends: u32,
-    pub(crate) reserved: u32,
+    pub(crate) keeps: u32,
     pub(crate) open: Option<OpenFn>,
     pub(crate) data: Option<DataFn>,
     pub(crate) close: Option<CloseFn>,
@@ -348,11 +349,12 @@ mod tests {
             offset_of!(RawNf, events),
             offset_of!(RawNf, tags),
             offset_of!(RawNf, sends),
+            offset_of!(RawNf, keeps),
             offset_of!(RawNf, open),
             offset_of!(RawNf, close),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 160, 176, 184]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 156, 160, 176, 184]);
         let connection = [
             offset_of!(RawConnection, flow),
             offset_of!(RawConnection, server),
@@ -379,8 +381,9 @@ mod tests {
             offset_of!(RawApi, set_tag),
             offset_of!(RawApi, send),
             offset_of!(RawApi, send_from_timer),
+            offset_of!(RawApi, share),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312, 320]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312, 320, 328]);
     }
 }

@@ -61,6 +61,7 @@ pub(crate) static API: RawApi = RawApi {
     set_tag: tags::set_tag,
     send: outputs::send,
     send_from_timer: outputs::send_from_timer,
+    share,
 };
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {
@@ -231,6 +232,11 @@ unsafe extern "C" fn fail(host: *mut RawHost, why: *const c_char) -> i32 {
         state.failure = Some(why);
     }
     crate::verdict::FAILED
+}
+
+unsafe extern "C" fn share(host: *mut RawHost, total: u64) -> u64 {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.map_or(total, |state| state.part.share(total))
 }
 
 unsafe extern "C" fn counter(host: *mut RawHost, name: *const c_char) -> i32 {

@@ -289,6 +289,13 @@ impl Host<'_> {
         Some(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) }.to_vec())
     }
 
+    /// This instance's share of a limit. If a chain has several workers, each has an instance of
+    /// the function ([`Info::keeps`]), and their shares together are the limit.
+    #[must_use]
+    pub fn share(&self, total: u64) -> u64 {
+        call!(self.raw, share, total)
+    }
+
     /// The counter with this name. The function's state shows it.
     #[must_use]
     pub fn counter(&mut self, name: &str) -> i32 {

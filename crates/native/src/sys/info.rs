@@ -46,6 +46,25 @@ pub struct Info {
     pub sends: u32,
     /// Whether it is a stream function: it gets what TCP connections bring, and no packets.
     pub stream: bool,
+    /// What it keeps from packet to packet.
+    pub keeps: Keeps,
+}
+
+/// What a function keeps from packet to packet. It says which packets need the same instance, if a
+/// chain has several workers. A packet that a function of connections sends belongs to the
+/// connection of the packet that made it do so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// Anything: all packets need one instance.
+    Anything,
+    /// Nothing that matters to later packets.
+    Nothing,
+    /// Something for each flow, in the [`Scope`] of the function. An ICMP error that quotes a
+    /// packet may come to any instance.
+    Flows,
+    /// Something for each connection of TCP or UDP, in both directions. ICMP errors belong to the
+    /// connection of the packet that they quote. For other packets, the function keeps nothing.
+    Connections,
 }
 
 impl Info {
@@ -54,8 +73,22 @@ impl Info {
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
         let (reasons, ports, events, tags) = (c"", c"", c"", c"");
-        let (idle_ns, profile, sends, stream) = (0, None, 0, false);
-        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends, stream }
+        let (idle_ns, profile, sends) = (0, None, 0);
+        let (stream, keeps) = (false, Keeps::Anything);
+        Self {
+            about,
+            scope,
+            full,
+            idle_ns,
+            reasons,
+            ports,
+            profile,
+            events,
+            tags,
+            sends,
+            stream,
+            keeps,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
 use crate::output::MOST_SENT;
-use braid_ir::native::Profile;
+use braid_ir::native::{Keeps, Profile};
 use braid_ir::text::Declared;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
@@ -122,6 +122,11 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
             format!("it sends {} packets for each packet; {MOST_SENT} are the most", raw.sends);
         return Err(LoadError::Declared { label, why });
     }
+    let keeps = keeps(raw.keeps, raw.flow_scope);
+    let Some(keeps) = keeps else {
+        let why = format!("it keeps {}, which stands for nothing", raw.keeps);
+        return Err(LoadError::Declared { label, why });
+    };
     // SAFETY: texts of a definition are null or end with a 0. The definition and its profile are
     // constants.
     let (about, reasons, ports, profile) =
@@ -144,6 +149,7 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
         profile,
         declared,
         sends: raw.sends,
+        keeps,
         is_stream,
         per_biflow: raw.flow_scope == 1 || is_stream,
         limits: Limits {
@@ -169,6 +175,18 @@ fn only_for_packets(raw: &RawNf) -> Option<&'static str> {
         (!raw.profile.is_null(), "no profile"),
     ];
     all.into_iter().find(|(is_there, _)| *is_there).map(|(_, what)| what)
+}
+
+/// What a function keeps, by its number in the C interface. `None`: no such number.
+fn keeps(number: u32, flow_scope: u32) -> Option<Keeps> {
+    Some(match (number, flow_scope) {
+        (0, _) => Keeps::Anything,
+        (1, _) => Keeps::Nothing,
+        (2, 0) => Keeps::Flows,
+        (2, _) => Keeps::Biflows,
+        (3, _) => Keeps::Connections,
+        _ => return None,
+    })
 }
 
 fn declared(raw: &RawProfile) -> Result<Profile, braid_ir::native::UnknownName> {

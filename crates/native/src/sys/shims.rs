@@ -45,7 +45,7 @@ impl RawNf {
             events: info.events.as_ptr(),
             tags: info.tags.as_ptr(),
             sends: info.sends,
-            reserved: 0,
+            keeps: info.keeps as u32,
             open: if info.stream { Some(open::<T>) } else { None },
             data: if info.stream { Some(data::<T>) } else { None },
             close: if info.stream { Some(close::<T>) } else { None },

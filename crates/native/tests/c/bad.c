@@ -204,3 +204,4 @@ static int32_t stowaway(void *self, braid_packet *p) {
 }
 BRAID_NF(stowaway, .packet = stowaway);
 BRAID_NF(spammer, .packet = forward, .sends = 65);
+BRAID_NF(keeper, .packet = forward, .keeps = 4);

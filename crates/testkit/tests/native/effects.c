@@ -51,7 +51,7 @@ static int32_t herald(void *self, braid_packet *p) {
 
 static const braid_profile reads = {"inet.src", "", 0, 0};
 BRAID_NF(herald, .packet = herald, .create = create, .flow_bytes = sizeof(struct flow), .events = EVENTS,
-         .profile = &reads);
+         .profile = &reads, .keeps = BRAID_KEEPS_FLOWS);
 
 /* Publishes an event every second, and for each flow that ends. */
 static void ticks(void *self, braid_host *host, void *arg) {

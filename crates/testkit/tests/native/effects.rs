@@ -47,7 +47,7 @@ nf by_colour() {
 "#;
 
 /// A chain with the functions of `effects.c` between those of the language.
-fn chain(path: &str) -> Chain {
+pub fn chain(path: &str) -> Chain {
     let library = library("crates/testkit/tests/native/effects.c");
     let (mut path, mut links) = (path.to_owned(), String::new());
     for name in ["echo", "beacon"] {

@@ -6,6 +6,7 @@ mod in_stages;
 mod isolated;
 mod priority;
 mod relays;
+mod workers;
 
 use braid_engine::{
     Compiled, FlowTable, NoRecording, Obstacle, Options, PacketPath, Reached, Reason, Splice,
@@ -293,7 +294,8 @@ fn records_do_what_functions_do() {
         let chain = five(text);
         let node = &chain.nodes[0];
         for seed in 0..braid_cases::at_least(4).into() {
-            let made = || native::instances(node, 1).expect("an instance").pop().expect("one");
+            let made =
+                || native::instances(node, 1, None).expect("an instance").remove(0).expect("one");
             let (mut function, mut by_record) = (made(), made());
             for stimulus in recorded(&chain, seed, STIMULI).0 {
                 let Stimulus::Packet(interface, mut packet) = stimulus else { continue };

@@ -2,6 +2,7 @@
 //! and a server.
 
 use super::*;
+use braid_compiler::sharding::{Verdict, divide};
 use braid_endpoint::{Endpoint, Settings};
 use braid_packet::Link;
 use braid_relay::wire::{Ends, Frame, write};
@@ -131,6 +132,58 @@ fn conversation(chain: &Chain, port: u16, losses: bool) -> (Vec<Stimulus>, Vec<u
     }
     assert_eq!(engine.problems(), []);
     (stimuli, client.received)
+}
+
+/// Proxies keep connections, so workers can share the connections of a chain.
+#[test]
+fn workers_carry_on_the_same_conversations() {
+    for (at, chain) in chains().into_iter().enumerate() {
+        let (divided, found) = divide(Chain { workers: 3, ..chain.clone() }).expect("a chain");
+        assert_eq!(found.verdict, Verdict::Split, "chain {at}: {:?}", found.why_not);
+        let (_, whole) = conversation(&chain, 40_000, false);
+        let (mut all, mut workers) = (Vec::new(), BTreeSet::new());
+        for port in 40_000..40_008 {
+            let (stimuli, received) = conversation(&divided, port, false);
+            assert_eq!(String::from_utf8_lossy(&received), String::from_utf8_lossy(&whole));
+            for stimulus in &stimuli {
+                if let Stimulus::Packet(ingress, packet) = stimulus {
+                    let mut packet = packet.clone();
+                    packet.ingress = *ingress;
+                    workers.insert(divided.worker(&packet, &packet.parse()));
+                }
+            }
+            all.push(stimuli);
+        }
+        assert_eq!(workers.len(), 3, "chain {at}: {workers:?}");
+        // Under another steering, segments of a connection come to several proxies.
+        let other = Chain { steering: harness::by_sender(&chain), ..divided.clone() };
+        let is_lost = |port| conversation(&other, port, false).1 != whole;
+        assert!((40_000..40_008).any(is_lost), "chain {at}");
+        let stimuli = by_turns(all);
+        let expected = record(harness::reference(&divided).as_mut(), &stimuli, Detail::End);
+        // Listings show the sums of the workers' counters.
+        let lines = braid_runtime::json::state_lines(&divided, expected.state.clone());
+        let lines: Vec<String> = lines.filter(|line| line.contains("\"connections\"")).collect();
+        let all = r#""shard":null,"table":"counters","value":{"connections":8}}"#;
+        assert!(!lines.is_empty() && lines.iter().all(|line| line.ends_with(all)), "{lines:?}");
+        for kind in [ENGINES[0], harness::USERS[0]] {
+            let conversations = (stimuli.clone(), expected.clone());
+            let differs = harness::differs_from_shards(&divided, kind, conversations);
+            assert!(differs.is_none(), "chain {at}: {}", differs.unwrap_or_default());
+        }
+    }
+}
+
+/// The stimuli of several conversations at the same times.
+fn by_turns(all: Vec<Vec<Stimulus>>) -> Vec<Stimulus> {
+    let time = |stimulus: &Stimulus| match stimulus {
+        Stimulus::Packet(_, packet) => packet.time_ns,
+        Stimulus::Advance(time) => *time,
+        Stimulus::Control(control) => control.time_ns,
+    };
+    let mut all: Vec<Stimulus> = all.into_iter().flatten().collect();
+    all.sort_by_key(time);
+    all
 }
 
 #[test]

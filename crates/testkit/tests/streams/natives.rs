@@ -2,6 +2,7 @@
 //! a process of its own, what the same function in the language does.
 
 use crate::{PACKETS, compile};
+use braid_compiler::sharding::{Verdict, divide};
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::{Counters, Event, EventValue};
 use braid_ir::model::ParamId;
@@ -13,7 +14,7 @@ use braid_testkit::generate::Rng;
 use braid_testkit::generate::program::Program;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
-use braid_testkit::harness::{self, ENGINES, Form, USERS};
+use braid_testkit::harness::{self, ENGINES, USERS};
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -273,6 +274,15 @@ fn functions_in_c_do_the_same_in_processes_of_their_own() {
     }
 }
 
+/// One of the example's chains.
+fn one(library: &str, name: &str) -> Chain {
+    let other = if name == "in_c" { "in_braid" } else { "in_c" };
+    let source = example(library);
+    let (front, rest) = source.split_once(&format!("chain {other} {{")).expect("a chain");
+    let (_, behind) = rest.split_once("\n}\n").expect("its end");
+    compile(&Program { source: format!("{front}{behind}"), files: BTreeMap::new() })
+}
+
 /// A capture in which some packets are missing, and others come after the next one.
 fn damaged(packets: &[braid_packet::Packet]) -> Vec<Stimulus> {
     let mut all: Vec<_> = packets.to_vec();
@@ -293,17 +303,8 @@ const CLIENT: [u8; 4] = [192, 168, 122, 145];
 fn example_finds_words_in_a_capture_with_late_and_lost_segments() {
     let capture = examples().join("captures/domain-client.pcap.gz");
     let stimuli = damaged(&harness::read_capture(&capture).expect("the capture"));
-    let source = example(&library(WATCHWORD));
-    let files = BTreeMap::new();
-    let chain = |name: &str| {
-        let other = if name == "in_c" { "in_braid" } else { "in_c" };
-        // A file with one chain needs no choice.
-        let (front, rest) = source.split_once(&format!("chain {other} {{")).expect("a chain");
-        let (_, behind) = rest.split_once("\n}\n").expect("its end");
-        let source = format!("{front}{behind}");
-        harness::compile(&source, &files, Form::AsWritten).unwrap_or_else(|why| panic!("{why}"))
-    };
-    let [in_c, in_braid] = ["in_c", "in_braid"].map(chain);
+    let library = library(WATCHWORD);
+    let [in_c, in_braid] = ["in_c", "in_braid"].map(|name| one(&library, name));
     let run = |chain: &Chain| record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
     let (expected, twin) = (run(&in_c), run(&in_braid));
     is_same((&in_c, &expected), (&in_braid, &twin), "the capture");
@@ -315,4 +316,35 @@ fn example_finds_words_in_a_capture_with_late_and_lost_segments() {
             panic!("{engine}: {found}");
         }
     }
+}
+
+#[test]
+fn functions_that_keep_connections_run_on_several_workers() {
+    let library = library(WATCHWORD);
+    let chain = one(&library, "in_c");
+    let (divided, found) = divide(Chain { workers: 3, ..chain.clone() }).expect("a good chain");
+    assert_ne!(found.verdict, Verdict::OneWorker, "{:?}", found.why_not);
+    let mut words = 0;
+    for seed in braid_cases::seeds(4) {
+        let (stimuli, expected) = recorded(&chain, seed, PACKETS);
+        let actual = record(harness::reference(&divided).as_mut(), &stimuli, Detail::End);
+        assert_eq!(settled(actual), settled(expected.clone()), "seed {seed}");
+        words += events(&expected, "WORD");
+        for kind in harness::Engine::drawn(seed, seed == 0).into_iter().chain([USERS[0]]) {
+            let traffic = recorded(&divided, seed, PACKETS);
+            let differs = harness::differs_from_shards(&divided, kind, traffic);
+            assert_eq!(differs, None, "seed {seed}");
+        }
+    }
+    assert!(words > 10, "{words}");
+    // A function that does not say what it keeps stays on one worker.
+    let library = self::library("crates/testkit/tests/streams/pulse.c");
+    let (divided, found) =
+        divide(Chain { workers: 3, ..compile(&pulsing(1, &library)) }).expect("a good chain");
+    assert_eq!((divided.workers, found.verdict), (1, Verdict::OneWorker));
+}
+
+/// The outputs of a run over workers, whose events of the same time have no order.
+fn settled(trace: Trace) -> Vec<Vec<Output>> {
+    trace.outputs.into_iter().map(harness::settled).collect()
 }

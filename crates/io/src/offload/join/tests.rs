@@ -111,7 +111,7 @@ fn counts(burst: &[Vec<u8>], mtu: usize) -> Vec<usize> {
     let mut rest = &frames[..];
     let mut counts = Vec::new();
     while !rest.is_empty() {
-        let message = Message::of_first(rest, |bytes| bytes <= mtu);
+        let message = Message::of_first(rest, ETHERNET + mtu);
         let (together, behind) = rest.split_at(message.count);
         let (header, headers) = message.front.split_first_chunk().unwrap();
         let payloads = together.iter().map(|frame| &frame.bytes()[message.payload_at..]);
