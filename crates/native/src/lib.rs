@@ -50,8 +50,10 @@ pub use load_error::LoadError;
 pub use output::{Log, Output, Publication, Sent};
 pub use part::Part;
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
-pub use stream::{Connection, Data, Decision, News, What};
-pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag};
+pub use stream::{Data, Decision, News, What};
+pub use sys::guest::{
+    Action, Connection, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag,
+};
 pub use sys::guest_outputs::Event;
 pub use sys::info::{Full, Info, Keeps, ProfileInfo, Scope};
 pub use sys::{Definition, MAX_ARGS, RawNf};

@@ -1,17 +1,7 @@
 //! What a TCP connection brings a stream function, and what the function decides about it.
 
-use crate::Flow;
 use braid_ir::model::StreamEvent;
 use braid_packet::FlowKey;
-
-/// A TCP connection, as a function sees it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Connection {
-    /// Its number; `None` if there is no room for another one.
-    pub flow: Option<Flow>,
-    /// Its ends: the client, which has opened it, is the source.
-    pub client: FlowKey,
-}
 
 /// The next bytes of an end of a connection, in order and without repetitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,9 +6,9 @@ use super::info::Info;
 use super::shims;
 use crate::dump::Kind;
 use crate::record::Payload;
-use crate::stream::{Connection, Data, Decision};
+use crate::stream::{Data, Decision};
 use crate::verdict::Verdict;
-use braid_packet::{Field, Header};
+use braid_packet::{Field, FlowKey, Header};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
@@ -16,6 +16,15 @@ use std::ptr;
 /// A flow's number; see [`PacketRef::flow`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Flow(pub u64);
+
+/// A TCP connection, as a function sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connection {
+    /// Its number; `None` if there is no room for another one.
+    pub flow: Option<Flow>,
+    /// Its ends: the client, which has opened it, is the source.
+    pub client: FlowKey,
+}
 
 /// The number of a tag; see [`Host::tag`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

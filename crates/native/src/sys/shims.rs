@@ -2,8 +2,8 @@
 //! catches panics.
 
 use super::abi::{ABI, RawConnection, RawData, RawDump, RawHost, RawNf, RawPacket, RawSaved};
-use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
-use crate::stream::{Connection, Data};
+use super::guest::{Connection, Dump, Flow, FlowMemory, Function, Host, PacketRef};
+use crate::stream::Data;
 use crate::verdict::{FAILED, PANICKED};
 use braid_packet::{FlowKey, proto};
 use std::ffi::{CStr, c_char, c_void};

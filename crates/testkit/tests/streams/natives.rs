@@ -96,12 +96,12 @@ fn with(seed: u64, declarations: &str, call: &str) -> Program {
 fn words(of: &str) -> ParamValue {
     let path = examples().join("native/watchword.braid");
     let text = std::fs::read_to_string(path).expect("the example");
-    let (_, twin) = text.split_once("stream nf").expect("the function in the language");
-    let (twin, _) = twin.split_once("chain in_c {").expect("its end");
+    let (_, rest) = text.split_once("stream nf").expect("the function in the language");
+    let (function, _) = rest.split_once("chain in_c {").expect("its end");
     let source = format!(
         "event WORD extends FLOW {{ number: u32, offset: size }}
         event SENT extends FLOW {{ bytes: size, missing: size }}
-        stream nf{twin} chain c {{ path watchword_nf(words: {of}); }}"
+        stream nf{function} chain c {{ path watchword_nf(words: {of}); }}"
     );
     compile(&Program { source, files: BTreeMap::new() }).nodes[0].params[0].clone()
 }
@@ -186,9 +186,9 @@ fn functions_in_c_do_on_all_engines_what_they_do_in_the_language() {
             change(&in_c, &mut stimuli, seed);
             expected = record(harness::reference(&in_c).as_mut(), &stimuli, Detail::End);
         }
-        let twin = record(harness::reference(&in_braid).as_mut(), &stimuli, Detail::End);
+        let other = record(harness::reference(&in_braid).as_mut(), &stimuli, Detail::End);
         let what = format!("seed {seed}\n{}", programs[0]);
-        is_same((&in_c, &expected), (&in_braid, &twin), &what);
+        is_same((&in_c, &expected), (&in_braid, &other), &what);
         words += events(&expected, "WORD");
         sent += events(&expected, "SENT");
         gaps += expected.outputs.iter().flatten().filter(|output| has_gap(output)).count();
@@ -306,8 +306,8 @@ fn example_finds_words_in_a_capture_with_late_and_lost_segments() {
     let library = library(WATCHWORD);
     let [in_c, in_braid] = ["in_c", "in_braid"].map(|name| one(&library, name));
     let run = |chain: &Chain| record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
-    let (expected, twin) = (run(&in_c), run(&in_braid));
-    is_same((&in_c, &expected), (&in_braid, &twin), "the capture");
+    let (expected, other) = (run(&in_c), run(&in_braid));
+    is_same((&in_c, &expected), (&in_braid, &other), "the capture");
     assert!(events(&expected, "WORD") > 20, "{}", events(&expected, "WORD"));
     assert!(events(&expected, "SENT") > 5, "{}", events(&expected, "SENT"));
     assert!(expected.outputs.iter().flatten().any(has_gap), "no byte is missing");
