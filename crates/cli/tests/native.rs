@@ -346,7 +346,7 @@ fn stream_function_has_nothing_for_packets_and_is_not_inspected() {
     chain(&folder, "native nf ported() from \"streams.so\";", "ported()");
     folder
         .braid(&["check", "chain.braid"])
-        .code(2)
+        .code(1)
         .warns("it takes connections (open, data, close) and no packets, so it has no ports");
     chain(&folder, "native nf told() from \"streams.so\";", "told()");
     folder.braid(&["check", "chain.braid"]).code(0);
