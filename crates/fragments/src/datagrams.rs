@@ -99,8 +99,8 @@ impl Datagram {
         self.parts.get(&fragment.offset).is_some_and(is_same)
     }
 
-    /// Whether a fragment is sound, shares no byte with those that came before (RFC 5722), and ends
-    /// where the datagram may.
+    /// Whether a fragment is sound, shares no byte with earlier ones (RFC 5722), and ends where the
+    /// datagram may.
     fn fits(&self, fragment: &Fragment) -> bool {
         let before = self.parts.range(..=fragment.offset).next_back();
         let behind = self.parts.range(fragment.offset..).next();
