@@ -427,6 +427,7 @@ def main(braid, *words):
     """Runs the scenes that are named, or all, by the engines that are named, or by all."""
     from core import core
     from dhcp import dhcp
+    from fragments import fragments
     from gates import gates
     from guards import guards
     from l7 import l7  # which uses this file, as the others do
@@ -436,8 +437,8 @@ def main(braid, *words):
     from sides import sides
     from streams import streams
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, l7, dhcp, segment, core,
-              guards, gates, *tunnels)
+    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, fragments, l7, dhcp,
+              segment, core, guards, gates, *tunnels)
     # How frames come does not depend on the engine.
     ports = (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]

@@ -149,6 +149,21 @@ def udp(address):
         print(made.recv(2048).decode())
 
 
+def long(address, size, port="7", wait="5"):
+    """Whether a datagram of this many bytes comes back, and what the server calls its sender."""
+    with socket.socket(family(address), socket.SOCK_DGRAM) as made:
+        made.settimeout(int(wait))
+        made.connect((address, int(port)))
+        data = bytes(at % 251 for at in range(int(size)))
+        made.send(data)
+        try:
+            back = made.recv(65536)
+        except TimeoutError:
+            return print("nothing")
+        text = back[len(data):].decode(errors="replace")
+        print(f"{size} bytes{text}" if back.startswith(data) else "other bytes")
+
+
 def refused(address):
     """Sends to a port where nobody listens: the ICMP error must come back to this socket."""
     with socket.socket(family(address), socket.SOCK_DGRAM) as made:

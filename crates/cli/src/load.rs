@@ -431,8 +431,7 @@ impl Loader for Files {
         is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
         self.named.borrow_mut().push(PathBuf::from(library));
-        braid_native_five::register();
-        braid_relay::register();
+        crate::native::register();
         braid_native::describe(library, function, is_isolated)
     }
 

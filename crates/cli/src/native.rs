@@ -5,6 +5,13 @@ use braid_ir::engine::Engine;
 use braid_native::{Checks, Noted, Problem};
 use std::sync::Arc;
 
+/// Registers the sets of native functions that come with Braid.
+pub fn register() {
+    braid_native_five::register();
+    braid_relay::register();
+    braid_fragments::register();
+}
+
 /// Makes the engine compare native functions with their recordings.
 pub fn check_records(chain: &mut Chain) {
     check(chain, |checks| checks.records = true);

@@ -63,4 +63,5 @@ pub use place::Spot;
 pub use presence::presences;
 pub use show::format_field;
 pub use tags::Tags;
+pub use wire::ipv6::fragment_header;
 pub use wire::{ether_type, proto};

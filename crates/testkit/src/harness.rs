@@ -47,10 +47,16 @@ impl Loader for Files<'_> {
         function: &str,
         is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
-        braid_native_five::register();
-        braid_relay::register();
+        register_natives();
         braid_native::describe(library, function, is_isolated)
     }
+}
+
+/// Registers the sets of native functions that come with Braid.
+pub fn register_natives() {
+    braid_native_five::register();
+    braid_relay::register();
+    braid_fragments::register();
 }
 
 /// The chain in a source text. It may use the given files and the library's functions. If it has

@@ -32,8 +32,7 @@ impl Loader for Examples {
         function: &str,
         is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
-        braid_native_five::register();
-        braid_relay::register();
+        braid_testkit::harness::register_natives();
         braid_native::isolated::start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
         braid_native::describe(library, function, is_isolated)
     }

@@ -11,8 +11,7 @@ use crate::answer::{Answer, Failure, Outcome};
 pub struct Args {}
 
 pub fn run(_: &Args) -> Outcome {
-    braid_native_five::register();
-    braid_relay::register();
+    crate::native::register();
     match launch(confine_function) {
         Ok(0) => Ok(Answer::Yes),
         Ok(code) => std::process::exit(code),

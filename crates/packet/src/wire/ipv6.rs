@@ -191,6 +191,13 @@ impl Ipv6<'_> {
     }
 }
 
+/// The place of the fragment header in an IPv6 packet, from the IP header on. `None` if it has
+/// none.
+#[must_use]
+pub fn fragment_header(ip: &[u8]) -> Option<usize> {
+    extension(ip, proto::FRAGMENT).map(|(behind, _)| behind - 2)
+}
+
 /// The offset in a packet of the first extension header with a protocol number, behind its first
 /// two bytes, and the number of bytes from there on. `None` if the packet, which was checked, has
 /// none.

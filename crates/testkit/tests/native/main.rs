@@ -79,6 +79,7 @@ native nf ipfilter5(filter: rules) from "five" function ipfilter;
 native nf monitor5(idle: duration = 2 s, flows: u32 = 6) from "five" function monitor;
 native nf mazunat5(public: ip4, ports: pool<port>, idle: duration = 3 s, mappings: u32 = 5)
     from "five" function mazunat;
+native nf defragment(memory: size = 2 KB, timeout: duration = 2 s) from "ip";
 "#;
 
 const INTERFACES: &str = "interface lan { behind 10.0.0.0/8 } interface wan;";
@@ -120,6 +121,10 @@ fn chains() -> Vec<Chain> {
         five(
             "path lan <-> maglev5(vip: 192.0.2.4, servers: [10.0.4.1, 10.0.4.2, 10.0.4.3]) <-> \
              stateful_firewall(ok: rules(\"some.rules\"), connections: 6) <-> wan;",
+        ),
+        five(
+            "path lan <-> defragment() <-> napt(public: 203.0.113.1) <-> monitor5() <-> \
+             defragment() <-> wan;",
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! Packets that are longer than a device allows.
 
-use super::super::too_long::{ETHERNET, fragment};
+use super::super::too_long::{ETHERNET, fragment, may_fragment};
 use super::*;
 use braid_ir::chain::TooLong;
 use braid_packet::checksum::verify;
@@ -151,6 +151,51 @@ fn fragments_of_packets_without_an_identification_are_told_apart() {
     }
     // 0 is no identification.
     assert_eq!(ids, [65_535, 1, 77]);
+}
+
+/// A UDP packet of IPv6 with a destination options header, and a fragment header that says that it
+/// is whole.
+fn atomic(payload: usize) -> Packet {
+    let mut packet = udp("2001:db8:1::1", "2001:db8::9", payload);
+    let options = [44, 0, 1, 4, 0, 0, 0, 0];
+    let fragment = [17, 0, 0, 0, 1, 2, 3, 4];
+    packet.insert(ETHERNET + 40, &[options, fragment].concat());
+    let len = u16::try_from(packet.data().len() - ETHERNET - 40).unwrap();
+    packet.data_mut()[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&len.to_be_bytes());
+    packet.data_mut()[ETHERNET + 6] = 60;
+    packet
+}
+
+#[test]
+fn ipv6_packets_leave_in_fragments_if_their_sender_has_sent_fragments() {
+    let mut world = World::new(Interface { too_long: TooLong::Fragment, ..wan() });
+    // Without a fragment header, the sender is told.
+    let (leaving, _) = world.leave(udp("2001:db8:1::1", "2001:db8::9", 3200));
+    assert_eq!(leaving, Leaving::Lost("too_long_answered"));
+    let whole = atomic(3200);
+    assert!(may_fragment(&whole));
+    let (mut first, mut all) = (whole.clone(), Vec::new());
+    fragment(&mut first, 1500, &mut 0, |fragment| all.push(fragment));
+    all.insert(0, first);
+    let headers = ETHERNET + 40 + 8 + 8;
+    let mut joined = Vec::new();
+    for (at, one) in all.iter().enumerate() {
+        assert!(!may_fragment(one) && one.parse().is_fragment());
+        let data = one.data();
+        assert_eq!(data.len(), ETHERNET + 40 + usize::try_from(get(one, Field::Ip6Len)).unwrap());
+        assert!(data.len() <= ETHERNET + 1500);
+        let field = u16::from_be_bytes([data[headers - 6], data[headers - 5]]);
+        assert_eq!((usize::from(field & !7), field & 1 == 1), (joined.len(), at < 2));
+        assert_eq!(data[headers - 4..headers], [1, 2, 3, 4]);
+        joined.extend(&data[headers..]);
+    }
+    assert_eq!((all.len(), &joined[..]), (3, &whole.data()[headers..]));
+    // It is short enough, or nothing fits.
+    for mtu in [4000, 60] {
+        let mut same = whole.clone();
+        fragment(&mut same, mtu, &mut 0, |_| panic!("a fragment"));
+        assert_eq!(same.data(), whole.data());
+    }
 }
 
 #[test]
