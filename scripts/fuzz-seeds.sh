@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs relay; do
+for target in language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs relay fragments; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -84,6 +84,13 @@ for kind in 0 1 3 5 7; do
     printf '\x22\x02\x00\x00\x00\x23\x12\x00\x00\x00\x20\x10\x00\x00\x00\x20\x10\x00\x00\x32'"$request"'\x10\x00\x00\x00\x00\x21\x10\x00\x00\x6e'"$response"'\x22\x11\x00\x00\x00\x23\x11\x00\x00\x00\x05\xff\x00\x00\x00' \
         >> "fuzz/corpus/relay/$kind"
 done
+
+# Fragments: what, the place with a bit for the last one, the length. Two datagrams of two fragments, the second one in
+# the other order; one with an overlap; one behind a new instance.
+part='\x08ABCDEFGH'
+printf '\x00\x00'"$part"'\x00\x41'"$part"'\x01\x41'"$part"'\x01\x00'"$part" > fuzz/corpus/fragments/both
+printf '\x20\x00'"$part"'\x20\x41'"$part"'\x22\x00\x10ABCDEFGHIJKLMNOP\x22\x01'"$part" > fuzz/corpus/fragments/overlap
+printf '\x00\x00'"$part"'\xf0\x00\x00\x00\x41'"$part" > fuzz/corpus/fragments/saved
 
 # Seeds of pairs.
 for seed in 0 1 2 3 4 5; do

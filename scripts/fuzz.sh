@@ -11,7 +11,7 @@ seconds=${1:-60}
 shift || true
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs)
+    targets=(language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs relay fragments)
 fi
 
 if ! rustup run nightly rustc --version > /dev/null 2>&1; then

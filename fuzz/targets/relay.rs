@@ -1,6 +1,6 @@
 #![no_main]
 //! Segments of a client and of a server come to the split proxies, mostly with numbers that fit,
-//! and with options and HTTP of any kind. What the proxies send must be right segments, and an
+//! and with options and HTTP of any kind, and ICMP errors about segments of the proxies. What the proxies send must be right segments, and an
 //! instance must be able to go on from the memory of another one.
 
 use braid_native::{Checks, Config, Instance, Output, Reference, Value, Verdict};
@@ -42,7 +42,8 @@ fn leave(proxy: &mut Instance, is_from_left: bool, ends: &mut [Numbers; 2]) {
         let to_left = (sent.to == Verdict::Back) == (sent.from_timer || is_from_left);
         let end = &mut ends[usize::from(!to_left)];
         let flags = get(Field::TcpFlags) as u8;
-        let taken = layout.payload_len() as u32 + u32::from(flags & SYN != 0) + u32::from(flags & 1);
+        let taken =
+            layout.payload_len() as u32 + u32::from(flags & SYN != 0) + u32::from(flags & 1);
         let next = get(Field::TcpSeq).wrapping_add(taken);
         if flags & (RST | SYN) != 0 || next.wrapping_sub(end.proxy) < 1 << 31 {
             end.proxy = next;
@@ -85,7 +86,8 @@ fuzz_target!(|data: &[u8]| {
         // Most flags are those of data.
         let flags = if what & 2 == 0 { ACK } else { flags };
         let Numbers { own, proxy: known } = ends[usize::from(!from_client)];
-        let off = |by: u8| (by as i8 as i32 as u32).wrapping_mul(if what & 4 == 0 { 0 } else { 97 });
+        let off =
+            |by: u8| (by as i8 as i32 as u32).wrapping_mul(if what & 4 == 0 { 0 } else { 97 });
         let len = usize::from(len) << (what >> 3 & 3);
         let (payload, rest) = data.split_at(len.min(data.len()));
         data = rest;
@@ -102,7 +104,28 @@ fuzz_target!(|data: &[u8]| {
         let Some(mut packet) = build_fresh(Link::Ethernet, now, shape, &fields, payload) else {
             continue;
         };
-        if what & 128 != 0 && payload.len() >= 4 {
+        if what & 0xf8 == 32 {
+            // A segment of the proxy to this end was too long for a link.
+            let mtu = u128::from(seq) * 8;
+            let (of_error, about) = match shape {
+                Shape::Tcp4 => (
+                    Shape::Icmp,
+                    vec![(Field::IcmpType, 3), (Field::IcmpCode, 4), (Field::IcmpRest, mtu)],
+                ),
+                _ => (Shape::Icmp6, vec![(Field::Icmp6Type, 2), (Field::Icmp6Rest, mtu)]),
+            };
+            let fields = [
+                (Field::TcpSport, dport),
+                (Field::TcpDport, sport),
+                (Field::TcpSeq, known.wrapping_sub(1).wrapping_sub(off(seq)).into()),
+            ];
+            let quoted = build_fresh(Link::Ethernet, now, shape, &fields, payload);
+            let quoted = quoted.map_or_else(Vec::new, |packet| packet.data()[14..].to_vec());
+            let quoted = &quoted[..quoted.len().min(28 + usize::from(ack))];
+            if let Some(error) = build_fresh(Link::Ethernet, now, of_error, &about, quoted) {
+                packet = error;
+            }
+        } else if what & 128 != 0 && payload.len() >= 4 {
             // Some bytes of the payload become options.
             let at = packet.parse().l4() + 12;
             if let Some(offset) = packet.data().get(at).copied() {

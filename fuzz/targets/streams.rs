@@ -70,7 +70,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = 0;
     for &[who, flags, seq, ack, len, more] in rest.as_chunks::<6>().0 {
         // Numbers are near each other, now and then far away, and wrap.
-        let number = |byte: u8| u32::from(byte).wrapping_mul(if more & 1 == 0 { 1 } else { 0x0101_0101 });
+        let number =
+            |byte: u8| u32::from(byte).wrapping_mul(if more & 1 == 0 { 1 } else { 0x0101_0101 });
         let flow = FlowKey {
             version: 4,
             src: 1,

@@ -88,6 +88,35 @@ fn why_not(chain: Chain) -> String {
     found.why_not.join("; ")
 }
 
+/// Behind a function that may write a port, nothing decides the worker of an entry for the port.
+#[test]
+fn fields_that_functions_write_decide_no_worker() {
+    let keeping = library("crates/testkit/tests/native/keeping.c");
+    let chain = |writer: &str| {
+        compile(&format!(
+            "native nf {writer}() from \"{keeping}\";
+             nf limit() {{
+               state n: u32 per (u16) = 0, capacity 1 k;
+               match {{
+                 forward and has l4 => {{
+                   n[l4.dport] += 1;
+                   if n[l4.dport] > 3 {{ drop \"often\"; }}
+                   output;
+                 }}
+                 else => output;
+               }}
+             }}
+             chain c {{
+               interface lan {{ behind 10.0.0.0/8 }}
+               interface wan;
+               path lan <-> {writer}() <-> limit() <-> wan;
+             }}"
+        ))
+    };
+    assert_eq!(divided(chain("ttl_writer")).1.verdict, Verdict::Split);
+    assert_eq!(divided(chain("port_writer")).1.verdict, Verdict::OneWorker);
+}
+
 #[test]
 fn other_functions_stay_on_one_worker() {
     assert_eq!(
