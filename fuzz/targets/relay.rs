@@ -1,7 +1,8 @@
 #![no_main]
 //! Segments of a client and of a server come to the split proxies, mostly with numbers that fit,
-//! and with options and HTTP of any kind, and ICMP errors about segments of the proxies. What the proxies send must be right segments, and an
-//! instance must be able to go on from the memory of another one.
+//! and with options and HTTP of any kind, and so do ICMP errors about segments of the proxies. What
+//! the proxies send must be right segments, and an instance must be able to go on from the memory
+//! of another one.
 
 use braid_native::{Checks, Config, Instance, Output, Reference, Value, Verdict};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh, checksum};

@@ -1,6 +1,6 @@
 //! The datagrams whose fragments have not all come.
 
-use crate::fragment::{Fragment, Key};
+use crate::fragment::{Fragment, Key, MOST};
 use braid_packet::{Link, Packet};
 use hashlink::LinkedHashMap;
 use hashlink::linked_hash_map::Entry;
@@ -122,7 +122,8 @@ impl Datagram {
         let is_marked = self.parts.values().any(Fragment::is_marked);
         let mut whole = self.parts.get(&0)?.whole(self.len, is_marked)?;
         self.parts.values().for_each(|part| whole.extend(part.part()));
-        Some(whole)
+        // No frame is longer, its link header included.
+        (whole.len() <= MOST).then_some(whole)
     }
 }
 

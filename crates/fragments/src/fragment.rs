@@ -10,8 +10,8 @@ const IP6_HEADER: usize = 40;
 const FRAGMENT_HEADER: usize = 8;
 /// The bits for congestion that was met on the way (RFC 3168 §5).
 const CE: u8 = 3;
-/// The most bytes behind the headers of a datagram.
-const MOST: usize = 65_535;
+/// The most bytes of a packet.
+pub(crate) const MOST: usize = 65_535;
 
 /// What the fragments of a datagram have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

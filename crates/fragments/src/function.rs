@@ -100,10 +100,8 @@ impl Function for Defragment {
             Brought::Nothing => Verdict::Consume,
             Brought::Wrong => WRONG,
             Brought::Whole(bytes) => {
-                // Refused only beyond the length of a frame.
-                if packet.send(&bytes, Verdict::Forward).is_err() {
-                    return WRONG;
-                }
+                // It is no longer than a packet may be, and the only one.
+                let _ = packet.send(&bytes, Verdict::Forward);
                 packet.host().count(self.together, 1);
                 Verdict::Consume
             }

@@ -253,6 +253,20 @@ fn fragments_that_no_sender_makes_are_wrong() {
 }
 
 #[test]
+fn packets_that_are_too_long_with_their_link_header_are_wrong() {
+    // 65,535 bytes with the headers of Ethernet and of IPv4, or one more.
+    for (len, is_short) in [(65_501, true), (65_502, false)] {
+        let one = Whole { body: vec![1; len], ..text(0) };
+        let fragments = one.cut(&[4_000]);
+        let mut datagrams = Datagrams::new(LIMITS);
+        assert_eq!(add(&mut datagrams, &fragments[0], 0), Brought::Nothing);
+        let brought = add(&mut datagrams, &fragments[1], 0);
+        assert_eq!(brought == Brought::Whole(one.whole()), is_short);
+        assert_eq!(brought == Brought::Wrong, !is_short);
+    }
+}
+
+#[test]
 fn fragments_of_other_datagrams_are_told_apart() {
     let first = text(32).cut(&[2]);
     let mut others = Vec::new();

@@ -3,7 +3,7 @@
 use super::marks::GLUE;
 use super::ops::{Infix, level};
 use super::state::{Parsed, Parser};
-use super::words::{RATES, UNITS, is_keyword};
+use super::words::{LENGTH_ENDS, RATES, UNITS, is_keyword};
 use super::{ops, types};
 use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, OptionOf, Path, Within};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
@@ -209,7 +209,8 @@ fn number(p: &mut Parser<'_>) -> ExprKind {
     let value = int_value(p.text(0)).unwrap_or_default();
     p.bump();
     let unit = p.word();
-    if unit.is_empty() || p.on_new_line() || (is_keyword(unit) && !joined_to_last(p)) {
+    let goes_on = (is_keyword(unit) || LENGTH_ENDS.contains(&unit)) && !joined_to_last(p);
+    if unit.is_empty() || p.on_new_line() || goes_on {
         return ExprKind::Int(value);
     }
     if RATES.contains(&unit) && rate_follows(p) {

@@ -37,6 +37,9 @@ pub(super) const CHAIN_ITEMS: &[&str] =
 /// Words that start a part of an interface.
 pub(super) const INTERFACE_ITEMS: &[&str] = &["behind", "address", "gateway", "mac", "too_long"];
 
+/// Words that may stand behind the length of a header.
+pub(super) const LENGTH_ENDS: &[&str] = &["checksum", "holds"];
+
 /// The options of a state.
 pub(super) const STATE_OPTIONS: &[&str] =
     &["idle", "hard", "tick", "capacity", "full", "lives", "sharded", "portions"];

@@ -74,6 +74,17 @@ fn braces_hold_a_record_after_a_name_and_colon_else_a_set() {
 }
 
 #[test]
+fn length_of_a_header_may_be_a_number() {
+    for behind in ["checksum sum", "holds packet", "checksum sum holds frame"] {
+        let file = good(&format!("header a after udp {{ sum: u16 }} length 8 {behind};"));
+        let Some(Item::Header(header)) = file.items.first() else { panic!("no header: {file:?}") };
+        let length = header.length.as_ref().map(print::expr);
+        assert_eq!(length.as_deref(), Some("8"), "{behind}");
+    }
+    assert_eq!(codes("header a after udp { sum: u16 } length 8checksum sum;"), [110, 101]);
+}
+
+#[test]
 fn numbers_take_units_on_their_line() {
     let unit = |text: &str| match parse_expr(text, 0, 0).0.kind {
         ExprKind::Quantity(number, unit) => (number, unit),
