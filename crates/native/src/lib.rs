@@ -2,7 +2,7 @@
 //! libraries.
 //!
 //! A native function runs for each packet. A stream function runs for what TCP connections bring
-//! instead ([`stream`]). A function may also record how to process later packets of a
+//! instead ([`Info::stream`]). A function may also record how to process later packets of a
 //! flow (SpeedyBox's Figure 2): header actions, state functions, guards. Braid keeps the record as
 //! plain data ([`Recorded`]), compares it with the function's own actions, and can run packets by
 //! it ([`Instance::replay`]).

@@ -17,9 +17,9 @@
 //!
 //! The stand-in may do everything that the stream function may do with its tables.
 //!
-//! The stand-in for a native function has the programs of [`native`] in the place of
-//! these programs, and unknown values decide its answer. In the programs of a native stream
-//! function, they stand for its decision.
+//! The stand-in for a native function has the programs of [`native`] in the place of these
+//! programs, and unknown values decide its answer. In the programs of a native stream function,
+//! they stand for its decision.
 
 use super::mutants::ShardingMutant::{self, NoConnections, OneWay, OrdersIgnored};
 use super::mutants::is;
