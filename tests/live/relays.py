@@ -93,10 +93,10 @@ def scene(braid, engine, faults, workers=1):
 
 def reloaded(world, run, folder, image):
     """A reload keeps connections, also in the middle of a compressed response."""
-    slow = ("curl", "-sS", "--max-time", "30", "--limit-rate", "40K")
+    slow = ("curl", "-sS", "--max-time", "30", "--limit-rate", "20K")
     page, picture = folder / "slow-page", folder / "slow-picture"
     for file, more in ((page, ("--compressed", f"http://{ADDRESS}/text.html")),
-                       (picture, ("--limit-rate", "400K", f"http://{ADDRESS}/image.png"))):
+                       (picture, ("--limit-rate", "200K", f"http://{ADDRESS}/image.png"))):
         world.start("client", *slow, "-o", str(file), *more)
     downloads = world.running[-2:]
     until(lambda: all(file.exists() for file in (page, picture)), "downloads begin")
