@@ -1,6 +1,6 @@
 //! The chains that the engines of stages run.
 
-use super::groups::{Groups, speaks_on_packets, speaks_on_time};
+use super::groups::{Groups, speaks_on_time};
 use super::log;
 use super::routes::{Draft, DraftRoute, Enters, assigned, forks};
 use super::visits::Visits;
@@ -42,7 +42,7 @@ pub(super) fn divided(chain: &Chain, visits: &Visits, groups: Groups, draft: Dra
         for node in functions.iter().filter(|_| logs[stage]) {
             log::add(Arc::make_mut(&mut own.nodes[usize::from(*node)].model), stage, &logged);
         }
-        let is_apart = is_apart(chain, visits, &functions);
+        let is_apart = is_apart(chain, &functions);
         Stage { functions, chain: own, logged, is_apart }
     });
     let stages = stages.collect();
@@ -67,18 +67,11 @@ fn logging(route: &DraftRoute) -> Vec<usize> {
     named.collect()
 }
 
-/// Whether the due work of these functions publishes events that must be told apart from what
-/// packets do in other stages.
-fn is_apart(chain: &Chain, visits: &Visits, functions: &[u16]) -> bool {
-    let model = |node: &u16| &chain.nodes[usize::from(*node)].model;
-    let others = (0..).zip(&chain.nodes).filter(|(node, _)| !functions.contains(node));
-    let sends = |node: u16| {
-        let exits = [false, true].into_iter().filter_map(|back| visits.all.get(&(node, back)));
-        exits.into_iter().any(|exits| exits.sends)
-    };
-    let mut speaking = others
-        .filter(|(node, other)| speaks_on_packets(&other.model) || sends(visits.first(*node)));
-    functions.iter().any(|node| speaks_on_time(model(node))) && speaking.next().is_some()
+/// Whether the due work of these functions publishes events. They must be told apart from what
+/// packets do: what is due belongs to the first packet of its time, and a stage may see a later one
+/// first.
+fn is_apart(chain: &Chain, functions: &[u16]) -> bool {
+    functions.iter().any(|node| speaks_on_time(&chain.nodes[usize::from(*node)].model))
 }
 
 /// The chain of a stage.

@@ -143,12 +143,6 @@ pub(super) fn speaks_on_time(model: &Model) -> bool {
     programs.chain(model.timers.iter().map(|timer| &timer.body)).any(speaks)
 }
 
-/// Whether a function publishes events for packets.
-pub(super) fn speaks_on_packets(model: &Model) -> bool {
-    let streams = model.streams.iter().map(|(_, program)| program);
-    streams.chain([&model.packet]).any(speaks)
-}
-
 /// Whether a program publishes events.
 fn speaks(program: &Program) -> bool {
     ops(program).any(|op| matches!(op, Op::Emit { .. } | Op::Native { .. }))
