@@ -2,7 +2,7 @@
 
 use crate::datagrams::{Brought, Datagrams, Limits};
 use crate::fragment::Fragment;
-use braid_native::{Dump, Function, Host, Info, Kind, PacketRef, ProfileInfo, Scope, Verdict};
+use braid_native::{Dump, Function, Host, Info, Kind, PacketRef, ProfileInfo, Scope, Verdict, may};
 use braid_packet::{Field, Header, Link, Packet};
 
 /// How often it looks for datagrams that are too old (ns).
@@ -17,10 +17,7 @@ const CUT: Verdict = Verdict::Drop(0);
 const WRONG: Verdict = Verdict::Drop(1);
 
 /// It reads whole packets, takes fragments, and changes nothing.
-static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", MAY_DROP | MAY_REDIRECT);
-/// The header's `BRAID_MAY_DROP` and `BRAID_MAY_REDIRECT`.
-const MAY_DROP: u32 = 1;
-const MAY_REDIRECT: u32 = 8;
+static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", may::DROP | may::REDIRECT);
 
 /// Puts fragments together. Other packets pass.
 pub struct Defragment {

@@ -40,7 +40,7 @@ mod verdict;
 
 pub use braid_ir::engine::Content;
 pub use braid_ir::native::{
-    Checks, FieldSet, Noted, OnFailure, Problem, Profile, Reference, UnknownName,
+    Checks, FieldSet, Noted, OnFailure, Problem, Profile, Reference, UnknownName, may,
 };
 pub use description::Description;
 pub use dump::{Entry, Kind};

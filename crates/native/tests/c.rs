@@ -210,7 +210,7 @@ fn library_that_does_not_fit_is_told() {
         why(&bad, "spammer"),
         "spammer of bad.so: it sends 65 packets for each packet; 64 are the most"
     );
-    assert_eq!(why(&bad, "keeper"), "keeper of bad.so: it keeps 4, which stands for nothing");
+    assert_eq!(why(&bad, "keeper"), "keeper of bad.so: its `keeps` is 4; 0 to 3 are possible");
     assert_eq!(
         why(&bad, "absent"),
         "the library bad.so has no function of this name: it lacks the symbol `braid_nf_absent`"

@@ -6,7 +6,7 @@ use crate::http;
 use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
 use braid_http::wire::{list, number, read_list, read_number};
-use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict};
+use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may};
 use braid_packet::{Field, Header};
 use braid_tcp::Flags;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -32,10 +32,7 @@ const WRONG_CHECKSUM: Verdict = Verdict::Drop(1);
 const NOT_WHOLE: Verdict = Verdict::Drop(2);
 
 /// It reads whole packets. It changes none: it drops them, takes them, or lets them pass.
-static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", MAY_DROP | MAY_REDIRECT);
-/// The header's `BRAID_MAY_DROP` and `BRAID_MAY_REDIRECT`.
-const MAY_DROP: u32 = 1;
-const MAY_REDIRECT: u32 = 8;
+static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", may::DROP | may::REDIRECT);
 
 /// A proxy that leaves the bytes as they are.
 pub type Tcp = Relay<Unchanged>;

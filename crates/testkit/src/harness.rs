@@ -9,6 +9,7 @@ use braid_native::{Description, LoadError};
 use braid_packet::Packet;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 pub mod budget;
@@ -50,6 +51,30 @@ impl Loader for Files<'_> {
         register_natives();
         braid_native::describe(library, function, is_isolated)
     }
+}
+
+/// Compiles a C file of the repository to a shared library in a folder, and returns the library's
+/// path. Each thread has a library of its own.
+///
+/// # Panics
+/// There is no C compiler, or it warns.
+#[must_use]
+pub fn c_library(source: &str, folder: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = root.join(source);
+    let name = source.file_stem().expect("a name").to_string_lossy();
+    let out = Path::new(folder).join(format!("{name}-{:?}.so", std::thread::current().id()));
+    let built = Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-DBRAID_NF_FUNCTION"])
+        .args(["-shared", "-fPIC", "-I"])
+        .arg(root.join("crates/native/include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .expect("a C compiler");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    out.to_string_lossy().into_owned()
 }
 
 /// Registers the sets of native functions that come with Braid.

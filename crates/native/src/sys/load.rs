@@ -124,7 +124,7 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     }
     let keeps = keeps(raw.keeps, raw.flow_scope);
     let Some(keeps) = keeps else {
-        let why = format!("it keeps {}, which stands for nothing", raw.keeps);
+        let why = format!("its `keeps` is {}; 0 to 3 are possible", raw.keeps);
         return Err(LoadError::Declared { label, why });
     };
     // SAFETY: texts of a definition are null or end with a 0. The definition and its profile are

@@ -175,7 +175,10 @@ BRAID_NF(wrap, .packet = wrap_packet, .reasons = "no room", .profile = &tunnel_p
          .flow_capacity = 40);
 
 /* Logs the time: every second, and once after 1.5 s. */
-static void tick(void *self, braid_host *host, void *arg) { braid_log(host, "info", arg); }
+static void tick(void *self, braid_host *host, void *arg) {
+  (void)self;
+  braid_log(host, "info", arg);
+}
 static int32_t clock_create(braid_host *host, void **self) {
   (void)self;
   braid_every(host, 1000000000, tick, "tick");
@@ -186,6 +189,7 @@ static void clock_flow_end(void *self, braid_host *host, braid_flow flow, void *
   braid_log(host, "info", flow == 1 ? "flow 1 ended" : "a flow ended");
 }
 static int32_t clock_packet(void *self, braid_packet *p) {
+  (void)self;
   braid_flow_id(p);
   return BRAID_FORWARD;
 }

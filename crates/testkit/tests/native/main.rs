@@ -37,19 +37,7 @@ fn root() -> PathBuf {
 
 /// Compiles a C file to a shared library.
 fn library(source: &str) -> String {
-    let name = Path::new(source).file_stem().expect("a name").to_string_lossy().into_owned();
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("{name}-{:?}.so", std::thread::current().id()));
-    let built = Command::new("cc")
-        .args(["-std=c99", "-O1", "-DBRAID_NF_FUNCTION", "-shared", "-fPIC", "-I"])
-        .arg(root().join("crates/native/include"))
-        .arg(root().join(source))
-        .arg("-o")
-        .arg(&out)
-        .output()
-        .expect("a C compiler");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    out.to_string_lossy().into_owned()
+    harness::c_library(source, env!("CARGO_TARGET_TMPDIR"))
 }
 
 fn files() -> BTreeMap<String, String> {

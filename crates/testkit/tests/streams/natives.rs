@@ -18,7 +18,6 @@ use braid_testkit::harness::{self, ENGINES, USERS};
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 /// The example.
@@ -38,20 +37,7 @@ fn examples() -> PathBuf {
 
 /// Builds a library of a C file.
 fn library(source: &str) -> String {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(source);
-    let stem = source.file_stem().expect("a name").to_string_lossy();
-    let name = format!("{stem}-{:?}.so", std::thread::current().id());
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let built = Command::new("cc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-I"])
-        .arg(examples().join("../crates/native/include"))
-        .arg(&source)
-        .arg("-o")
-        .arg(&out)
-        .output()
-        .expect("a C compiler");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    out.to_string_lossy().into_owned()
+    harness::c_library(source, env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// The example, with the library at its place. It has the function in C and in the language.
