@@ -4,6 +4,7 @@ swapped on the way."""
 import gzip
 import os
 import re
+import signal
 import tempfile
 from pathlib import Path
 
@@ -93,14 +94,22 @@ def scene(braid, engine, faults, workers=1):
 
 def reloaded(world, run, folder, image):
     """A reload keeps connections, also in the middle of a compressed response."""
-    slow = ("curl", "-sS", "--max-time", "30", "--limit-rate", "20K")
+    # The client has room for a small part only, however long it does not read.
+    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 16384 16384")
     page, picture = folder / "slow-page", folder / "slow-picture"
     for file, more in ((page, ("--compressed", f"http://{ADDRESS}/text.html")),
                        (picture, ("--limit-rate", "200K", f"http://{ADDRESS}/image.png"))):
-        world.start("client", *slow, "-o", str(file), *more)
+        world.start("client", "curl", "-sS", "--no-buffer", "--max-time", "60", "--limit-rate", "40K",
+                    "-o", str(file), *more)
     downloads = world.running[-2:]
-    until(lambda: all(file.exists() for file in (page, picture)), "downloads begin")
+    until(lambda: all(file.exists() and file.stat().st_size for file in (page, picture)),
+          "downloads begin")
+    for one in downloads:
+        one.send_signal(signal.SIGSTOP)
+    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456")
+    assert page.stat().st_size < len(TEXT) and picture.stat().st_size < len(image)
     run.reload()
-    assert [one.poll() for one in downloads] == [None, None], "the reload came too late"
+    for one in downloads:
+        one.send_signal(signal.SIGCONT)
     assert [one.wait() for one in downloads] == [0, 0]
     assert page.read_bytes() == TEXT and picture.read_bytes() == image
