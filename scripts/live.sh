@@ -9,7 +9,7 @@ skip() { echo "NOT RUN between real hosts: $*"; exit 0; }
 . scripts/namespaces.sh
 need ping iputils-ping; need iperf3 iperf3; need dig bind9-dnsutils; need dnsmasq dnsmasq-base
 need traceroute traceroute; need tracepath iputils-tracepath
-need busybox busybox; need openssl openssl
+need busybox busybox; need openssl openssl; need scapy3 python3-scapy
 prepare_namespaces
 
 if [ -z "${BRAID:-}" ]; then

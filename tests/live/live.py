@@ -140,6 +140,11 @@ class Braid:
         """Loads the chain's file again. Returns what moves, what is new and what is lost."""
         return json.loads(sh(self.command, "ctl", self.socket, "reload", "--json"))
 
+    def state(self, function, table):
+        """The entries of a function's table."""
+        words = sh(self.command, "ctl", self.socket, "state", function, "--table", table)
+        return [json.loads(line) for line in words.splitlines() if line.startswith("{")]
+
     def most_memory(self):
         """The most memory that was in use at a time (KB)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
@@ -436,9 +441,10 @@ def main(braid, *words):
     from segment import segment
     from sides import sides
     from streams import streams
+    from vpn import vpn
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
     scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, fragments, l7, dhcp,
-              segment, core, guards, gates, *tunnels)
+              segment, core, guards, gates, vpn, *tunnels)
     # How frames come does not depend on the engine.
     ports = (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]

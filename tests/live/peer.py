@@ -28,11 +28,11 @@ def family(address):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.answer(BODY)
+        self.answer(BODY[:int(self.path[1:] or len(BODY))])
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.answer(b"same" if body == BODY else b"different")
+        self.answer(b"same" if body and body == BODY[:len(body)] else b"different")
 
     def answer(self, body):
         self.send_response(200)
@@ -65,16 +65,17 @@ def serve(address):
     server.serve_forever()
 
 
-def download(address):
+def download(address, size=len(BODY)):
     connection = http.client.HTTPConnection(address, 8000, timeout=20)
-    connection.request("GET", "/")
+    connection.request("GET", f"/{size}")
     response = connection.getresponse()
-    print("same" if response.read() == BODY else "different", response.headers["X-Peer"])
+    is_same = response.read() == BODY[:int(size)]
+    print("same" if is_same else "different", response.headers["X-Peer"])
 
 
-def upload(address):
+def upload(address, size=len(BODY)):
     connection = http.client.HTTPConnection(address, 8000, timeout=20)
-    connection.request("POST", "/", BODY)
+    connection.request("POST", "/", BODY[:int(size)])
     print(connection.getresponse().read().decode())
 
 

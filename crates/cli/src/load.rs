@@ -25,6 +25,9 @@ use crate::answer::Failure;
 use crate::output::tell;
 use crate::read::{read_bytes, read_secret, read_text};
 
+/// The most findings that a terminal shows: a file of something else has hundreds.
+const MOST_SHOWN: usize = 20;
+
 /// The largest size of a file of the language.
 pub const MAX_BYTES: usize = braid_lang::source::MAX_FILE_BYTES;
 
@@ -195,7 +198,7 @@ fn wrong(found: &Diagnostics, sources: &SourceMap, path: &Path) -> Failure {
 
 fn style() -> Style {
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    Style { color, ..Style::default() }
+    Style { color, most: Some(MOST_SHOWN), ..Style::default() }
 }
 
 /// Reads a change of configuration as a line of a control file has it, without its time. It names

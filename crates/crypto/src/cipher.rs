@@ -27,6 +27,10 @@ const SALT: usize = 4;
 /// The bytes of a key of HMAC-SHA-256 (RFC 4868 §2.1.1).
 const MAC_KEY: usize = 32;
 
+/// Readable bytes that a check value covers: in front of the vector, and behind the encrypted
+/// bytes.
+pub type Clear<'a> = (&'a [u8], &'a [u8]);
+
 /// A secret key with its cipher. Copies share it. It is never printed, and its bytes are wiped when
 /// the last copy is dropped.
 #[derive(Clone)]
@@ -124,17 +128,25 @@ impl Key {
         block
     }
 
-    /// Encrypts `data` in place. Returns the check value, which covers `clear`, the vector and the
-    /// encrypted bytes. `None`, and nothing changes, if `data` is no multiple of [`Key::block`], or
-    /// if the vector has another length.
+    /// Whether the cipher computes the check value while it encrypts: a combined mode algorithm of
+    /// RFC 4303 §3.2.3. It covers bytes in front of the encrypted ones only.
     #[must_use]
-    pub fn encrypt(&self, iv: &[u8], clear: &[u8], data: &mut [u8]) -> Option<[u8; TAG]> {
-        if iv.len() != self.iv_len() || !data.len().is_multiple_of(self.block()) {
+    pub fn is_combined(&self) -> bool {
+        matches!(self.0.cipher, Cipher::Gcm128(..) | Cipher::Gcm256(..))
+    }
+
+    /// Encrypts `data` in place. Returns the check value, which covers the readable bytes in front,
+    /// the vector, the encrypted bytes, and the readable bytes behind. `None`, and nothing changes,
+    /// if `data` is no multiple of [`Key::block`], if the vector has another length, or if a
+    /// combined cipher ([`Key::is_combined`]) gets bytes behind.
+    #[must_use]
+    pub fn encrypt(&self, iv: &[u8], clear: Clear<'_>, data: &mut [u8]) -> Option<[u8; TAG]> {
+        if !self.takes(iv, clear, data) {
             return None;
         }
         match &self.0.cipher {
-            Cipher::Gcm128(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear, data),
-            Cipher::Gcm256(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear, data),
+            Cipher::Gcm128(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear.0, data),
+            Cipher::Gcm256(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear.0, data),
             Cipher::Cbc128(keys) => cbc_encrypt(keys, iv, clear, data),
             Cipher::Cbc256(keys) => cbc_encrypt(keys, iv, clear, data),
             Cipher::Mac(key) => Some(check(key, clear, iv, data)),
@@ -142,20 +154,26 @@ impl Key {
     }
 
     /// Decrypts `data` in place, if the check value is right. False, and nothing changes, if it is
-    /// not, if `data` is no multiple of [`Key::block`], or if the vector has another length. The
-    /// time that the comparison takes does not depend on where the check values differ.
+    /// not, and where [`Key::encrypt`] would return `None`. The time that the comparison takes does
+    /// not depend on where the check values differ.
     #[must_use]
-    pub fn decrypt(&self, iv: &[u8], clear: &[u8], data: &mut [u8], tag: &[u8; TAG]) -> bool {
-        if iv.len() != self.iv_len() || !data.len().is_multiple_of(self.block()) {
+    pub fn decrypt(&self, iv: &[u8], clear: Clear<'_>, data: &mut [u8], tag: &[u8; TAG]) -> bool {
+        if !self.takes(iv, clear, data) {
             return false;
         }
         match &self.0.cipher {
-            Cipher::Gcm128(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear, data, tag),
-            Cipher::Gcm256(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear, data, tag),
+            Cipher::Gcm128(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear.0, data, tag),
+            Cipher::Gcm256(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear.0, data, tag),
             Cipher::Cbc128(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
             Cipher::Cbc256(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
-            Cipher::Mac(key) => mac(key, [clear, iv, data]).verify_truncated_left(tag).is_ok(),
+            Cipher::Mac(key) => mac(key, clear, iv, data).verify_truncated_left(tag).is_ok(),
         }
+    }
+
+    /// Whether the cipher can encrypt these bytes, or can have encrypted them.
+    fn takes(&self, iv: &[u8], clear: Clear<'_>, data: &[u8]) -> bool {
+        let is_covered = clear.1.is_empty() || !self.is_combined();
+        iv.len() == self.iv_len() && data.len().is_multiple_of(self.block()) && is_covered
     }
 }
 
@@ -221,7 +239,7 @@ fn gcm_decrypt(
 fn cbc_encrypt<C>(
     keys: &(C, Hmac<Sha256>),
     iv: &[u8],
-    clear: &[u8],
+    clear: Clear<'_>,
     data: &mut [u8],
 ) -> Option<[u8; TAG]>
 where
@@ -235,7 +253,7 @@ where
 
 fn cbc_decrypt<C>(
     keys: &(C, Hmac<Sha256>),
-    (iv, clear): (&[u8], &[u8]),
+    (iv, clear): (&[u8], Clear<'_>),
     data: &mut [u8],
     tag: &[u8; TAG],
 ) -> bool
@@ -243,7 +261,7 @@ where
     C: BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>,
 {
     let Ok(vector) = iv.try_into() else { return false };
-    let is_right = mac(&keys.1, [clear, iv, data]).verify_truncated_left(tag).is_ok();
+    let is_right = mac(&keys.1, clear, iv, data).verify_truncated_left(tag).is_ok();
     if is_right {
         cbc::Decryptor::inner_iv_init(&keys.0, vector)
             .decrypt_blocks(Array::slice_as_chunks_mut(data).0);
@@ -252,15 +270,15 @@ where
 }
 
 /// HMAC over the bytes.
-fn mac(key: &Hmac<Sha256>, parts: [&[u8]; 3]) -> Hmac<Sha256> {
+fn mac(key: &Hmac<Sha256>, (front, behind): Clear<'_>, iv: &[u8], data: &[u8]) -> Hmac<Sha256> {
     let mut mac = key.clone();
-    parts.iter().for_each(|part| mac.update(part));
+    [front, iv, data, behind].into_iter().for_each(|part| mac.update(part));
     mac
 }
 
 /// The check value of HMAC-SHA-256-128.
-fn check(key: &Hmac<Sha256>, clear: &[u8], iv: &[u8], data: &[u8]) -> [u8; TAG] {
-    let whole = mac(key, [clear, iv, data]).finalize().into_bytes();
+fn check(key: &Hmac<Sha256>, clear: Clear<'_>, iv: &[u8], data: &[u8]) -> [u8; TAG] {
+    let whole = mac(key, clear, iv, data).finalize().into_bytes();
     whole.first_chunk().copied().unwrap_or([0; TAG])
 }
 
@@ -306,11 +324,11 @@ mod tests {
         let clear = hex("feedfacedeadbeeffeedfacedeadbeefabaddad2");
         let iv = hex("facedbaddecaf888");
         let mut data = plain.clone();
-        let tag = key.encrypt(&iv, &clear, &mut data).unwrap();
+        let tag = key.encrypt(&iv, (&clear, &[]), &mut data).unwrap();
         let expected = hex("42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e\
              21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091");
         assert_eq!((&data, tag.to_vec()), (&expected, hex("5bc94fbc3221a5db94fae95ae7121a47")));
-        assert!(key.decrypt(&iv, &clear, &mut data, &tag));
+        assert!(key.decrypt(&iv, (&clear, &[]), &mut data, &tag));
         assert_eq!(data, plain);
     }
 
@@ -321,7 +339,7 @@ mod tests {
         let key = key("aes-128-cbc-hmac-sha-256-128", &digits);
         let iv = hex("3dafba429d9eb430b422da802c9fac41");
         let mut data = b"Single block msg".to_vec();
-        assert!(key.encrypt(&iv, &[], &mut data).is_some());
+        assert!(key.encrypt(&iv, (&[], &[]), &mut data).is_some());
         assert_eq!(data, hex("e353779c1079aeb82708942dbe77181a"));
     }
 
@@ -334,7 +352,7 @@ mod tests {
         );
         let key = key("aes-256-cbc-hmac-sha-256-128", &digits);
         let Cipher::Cbc256(keys) = &key.0.cipher else { panic!() };
-        let tag = check(&keys.1, &[0xdd; 20], &[0xdd; 20], &[0xdd; 10]);
+        let tag = check(&keys.1, (&[0xdd; 20], &[]), &[0xdd; 20], &[0xdd; 10]);
         assert_eq!(tag.to_vec(), hex("cdcb1220d1ecccea91e53aba3092f962"));
     }
 
@@ -343,10 +361,10 @@ mod tests {
         // RFC 4868 §2.7.2.1, test case AUTH256-3: 50 bytes of 0xdd.
         let key = key("hmac-sha-256-128", &"aa".repeat(32));
         let mut data = [0xdd; 30];
-        let tag = key.encrypt(&[], &[0xdd; 20], &mut data).unwrap();
+        let tag = key.encrypt(&[], (&[0xdd; 20], &[]), &mut data).unwrap();
         assert_eq!(tag.to_vec(), hex("cdcb1220d1ecccea91e53aba3092f962"));
         assert_eq!(data, [0xdd; 30]);
-        assert!(key.decrypt(&[], &[0xdd; 20], &mut data, &tag) && !key.encrypts());
+        assert!(key.decrypt(&[], (&[0xdd; 20], &[]), &mut data, &tag) && !key.encrypts());
     }
 
     #[test]
@@ -356,16 +374,16 @@ mod tests {
             let iv = key.iv(77);
             let iv = &iv[..key.iv_len()];
             let mut data = [5; 32];
-            let tag = key.encrypt(iv, b"clear", &mut data).unwrap();
+            let tag = key.encrypt(iv, (b"clear", &[]), &mut data).unwrap();
             let before = data;
             let mut wrong = tag;
             wrong[15] ^= 1;
-            assert!(!key.decrypt(iv, b"clear", &mut data, &wrong));
-            assert!(!key.decrypt(iv, b"other", &mut data, &tag));
-            assert!(!key.decrypt(&[0; 12], b"clear", &mut data, &tag));
-            assert_eq!(key.encrypt(&[0; 12], b"clear", &mut data), None);
+            assert!(!key.decrypt(iv, (b"clear", &[]), &mut data, &wrong));
+            assert!(!key.decrypt(iv, (b"other", &[]), &mut data, &tag));
+            assert!(!key.decrypt(&[0; 12], (b"clear", &[]), &mut data, &tag));
+            assert_eq!(key.encrypt(&[0; 12], (b"clear", &[]), &mut data), None);
             assert_eq!(data, before);
-            assert_eq!(key.encrypt(iv, &[], &mut data[..31]).is_some(), key.block() == 1);
+            assert_eq!(key.encrypt(iv, (&[], &[]), &mut data[..31]).is_some(), key.block() == 1);
         }
     }
 

@@ -12,5 +12,5 @@
 mod cipher;
 mod keys;
 
-pub use cipher::{Key, MAX_BLOCK, MAX_IV, TAG};
+pub use cipher::{Clear, Key, MAX_BLOCK, MAX_IV, TAG};
 pub use keys::{KeyError, Keys};

@@ -3,13 +3,13 @@
 
 use crate::event_run::Interpreter;
 use crate::exec_context::ExecContext;
-use crate::ops::{addresses, string, wide};
+use crate::ops::{addresses, association, string, wide};
 use crate::streams;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
 use braid_ir::model::{
-    Area, Dest, Granularity, Key, KeyRef, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId,
-    Target, Term, Word,
+    Area, Association, Dest, Granularity, Key, KeyRef, Op, ParamId, Program, QueueId, ReasonId,
+    RowId, StateId, Target, Term, Word,
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
@@ -544,22 +544,23 @@ fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
 /// lacks its key.
 fn changed(params: &[ParamValue], values: &Values<'_>, op: &Op) -> Option<Write> {
     let key = |of: &KeyRef| params.get(of.keys.index())?.key(values.get(of.number)).cloned();
+    let known = |of: &Association| association(params, values, *of);
     Some(match op {
         Op::Encapsulate { inner, parts, len, words, seal, .. } => {
             let words = words.iter().map(|word| values.get(*word)).collect();
             let seal = match seal {
-                Some((of, number)) => Some((key(of)?, wide(values, *number))),
+                Some((of, number)) => Some((known(of)?, wide(values, *number))),
                 None => None,
             };
             let headers = ((*inner, parts.clone()), (*len as usize, words));
             Write::Tunnel(Change::Push(headers.0, headers.1, seal))
         }
-        Op::Decapsulate { inner, last, offset, key: of, .. } => {
-            let key = match of {
-                Some(of) => Some(key(of)?),
+        Op::Decapsulate { inner, last, offset, association: of, .. } => {
+            let association = match of {
+                Some(of) => Some(known(of)?),
                 None => None,
             };
-            Write::Tunnel(Change::Pop((*inner, *last), values.get(*offset), key))
+            Write::Tunnel(Change::Pop((*inner, *last), values.get(*offset), association))
         }
         Op::Translate { to, own, quoted, .. } => {
             Write::Tunnel(Change::Translate(*to, addresses(values, own, quoted.as_ref())))

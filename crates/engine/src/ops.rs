@@ -11,8 +11,8 @@ use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Content, Event, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, Haystack, KeyRef, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef,
-    TagId, ValueId, Word,
+    Association, Dest, EventArg, EventId, Haystack, KeyRef, MAX_STRING_WORDS, NewPacket, Op,
+    ParamId, SetRef, TagId, ValueId, Word,
 };
 use braid_ir::show::text_of;
 use braid_ir::strings::{MAX_STRING, bytes_of, part};
@@ -392,6 +392,7 @@ fn outer_op(
     op: &Op,
 ) -> Result<bool, Fault> {
     let key = |of: KeyRef| params.get(of.keys.index())?.key(values.get(of.number));
+    let known = |of: Association| association(params, values, of);
     let (packet, layout) = (&mut *work.packet, &*work.layout);
     let done = match op {
         Op::Encapsulate { inner, parts, len, words, seal, .. } => {
@@ -400,15 +401,20 @@ fn outer_op(
             let seal = match seal {
                 None => None,
                 Some((of, number)) => {
-                    let Some(key) = key(*of) else { return Ok(false) };
-                    Some((key, wide(values, *number)))
+                    let Some(association) = known(*of) else { return Ok(false) };
+                    Some((association, wide(values, *number)))
                 }
             };
+            let seal = seal.as_ref().map(|(association, number)| (association, *number));
             tunnel::encapsulate(packet, layout, (*inner, parts), given, seal)
         }
-        Op::Decapsulate { inner, last, offset, key: of, .. } => {
-            let key = of.and_then(key);
-            tunnel::decapsulate(packet, layout, (*inner, *last), values.get(*offset), key)
+        Op::Decapsulate { inner, last, offset, association: of, .. } => {
+            let association = of.and_then(known);
+            if association.is_none() && of.is_some() {
+                return Ok(false);
+            }
+            let (outer, offset) = ((*inner, *last), values.get(*offset));
+            tunnel::decapsulate(packet, layout, outer, offset, association.as_ref())
         }
         Op::Translate { to, own, quoted, .. } => {
             translate::translate(packet, layout, *to, addresses(values, own, quoted.as_ref()))
@@ -424,6 +430,17 @@ fn outer_op(
         _ => return Ok(false),
     };
     done.map_err(|_| Fault::Truncated)
+}
+
+/// What both ends of a tunnel know of a packet. `None` if its key is missing.
+pub(crate) fn association(
+    params: &[ParamValue],
+    values: &Values<'_>,
+    of: Association,
+) -> Option<tunnel::Association> {
+    let key = params.get(of.key.keys.index())?.key(values.get(of.key.number))?.clone();
+    let number = |high| u32::try_from(values.get(high)).unwrap_or(u32::MAX);
+    Some(tunnel::Association { key, high: of.high.map(number) })
 }
 
 /// The addresses that a translated packet gets.

@@ -357,6 +357,15 @@ pub struct KeyRef {
     pub number: ValueId,
 }
 
+/// What both ends of a tunnel know of a packet ([`braid_packet::tunnel::Association`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Association {
+    /// The key.
+    pub key: KeyRef,
+    /// The upper half of the packet's extended sequence number (32 bits).
+    pub high: Option<ValueId>,
+}
+
 /// An operation. `out` is the value it defines.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "each operation's description says what its parts are")]
@@ -461,14 +470,20 @@ pub enum Op {
         parts: Vec<Header>,
         len: u32,
         words: Vec<ValueId>,
-        seal: Option<(KeyRef, ValueId)>,
+        seal: Option<(Association, ValueId)>,
     },
     /// Removes outer headers up to the end of the header `last`, and `offset` bytes behind it (32
     /// bits). `pkt` stands for all headers that the parser recognises. `ok` (bool) is false if
     /// [`braid_packet::tunnel::decapsulate`] refuses: then nothing has changed. Faults as for
     /// [`Op::Encapsulate`]. A packet behind ESP is decrypted with a key. Without such a key, `ok`
-    /// is false.
-    Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId, key: Option<KeyRef> },
+    /// is false. A last header UDP with a key stands for ESP behind it.
+    Decapsulate {
+        ok: ValueId,
+        inner: Inner,
+        last: Header,
+        offset: ValueId,
+        association: Option<Association>,
+    },
     /// Translates a packet of the other version of IP to this version, with these addresses: source
     /// and destination of the packet, and of the packet that it quotes if it is an ICMP error (32
     /// or 128 bits). `ok` (bool) is false if [`braid_packet::translate::translate`] refuses: then

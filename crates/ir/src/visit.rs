@@ -177,8 +177,8 @@ macro_rules! visitors {
                     | Op::PushOption { values, .. } => values.into_iter().for_each(each),
                     Op::Encapsulate { words, seal, .. } => {
                         words.into_iter().for_each(&mut *each);
-                        if let Some((key, number)) = seal {
-                            each(visitors!(@number key, $($reference)+));
+                        if let Some((association, number)) = seal {
+                            visitors!(@association association, each, $($reference)+);
                             each(number);
                         }
                     }
@@ -186,10 +186,10 @@ macro_rules! visitors {
                         own.into_iter().for_each(&mut *each);
                         quoted.into_iter().flatten().for_each(each);
                     }
-                    Op::Decapsulate { offset, key, .. } => {
+                    Op::Decapsulate { offset, association, .. } => {
                         each(offset);
-                        if let Some(key) = key {
-                            each(visitors!(@number key, $($reference)+));
+                        if let Some(association) = association {
+                            visitors!(@association association, each, $($reference)+);
                         }
                     }
                     Op::Encrypt { key, number, offset, .. } => {
@@ -271,6 +271,12 @@ macro_rules! visitors {
     (@options $new:ident, $($reference:tt)+) => { $($reference)+ $new.options };
     (@number $key:ident, $($reference:tt)+) => { $($reference)+ $key.number };
     (@second $field:ident, $($reference:tt)+) => { $($reference)+ $field.1 };
+    (@association $of:ident, $each:ident, $($reference:tt)+) => {
+        $each($($reference)+ $of.key.number);
+        if let Some(high) = $($reference)+ $of.high {
+            $each(high);
+        }
+    };
 }
 visitors!(visit_outs, visit_uses, &);
 visitors!(visit_outs_mut, visit_uses_mut, &mut);

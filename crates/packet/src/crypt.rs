@@ -75,7 +75,7 @@ pub fn encrypt(
     }
     let sealed = (at + iv.len(), end - at + pad);
     let tag = parts(packet, layout, at, sealed)
-        .and_then(|(clear, iv, data)| key.encrypt(iv, clear, data));
+        .and_then(|(clear, iv, data)| key.encrypt(iv, (clear, &[]), data));
     tag.inspect(|tag| lengths::write(packet, sealed.0 + sealed.1, tag));
     settle(packet, layout, (before, at..end + grows), (grows, 0));
     Ok(true)
@@ -99,12 +99,12 @@ pub fn decrypt(packet: &mut Packet, layout: &Layout, offset: u128, key: &Key) ->
     };
     let (tag, before) = (*tag, summed(packet, layout, at..end));
     let Some((clear, iv, data)) = parts(packet, layout, at, sealed) else { return Ok(false) };
-    if !key.decrypt(iv, clear, data, &tag) {
+    if !key.decrypt(iv, (clear, &[]), data, &tag) {
         return Ok(false);
     }
     let Some(inside) = unpadded(key, data) else {
         // Encrypted with the same vector, the bytes are the same as before.
-        let _ = key.encrypt(iv, clear, data);
+        let _ = key.encrypt(iv, (clear, &[]), data);
         return Ok(false);
     };
     packet.remove(sealed.0 + inside, end - sealed.0 - inside);
@@ -236,7 +236,7 @@ mod tests {
         {
             let mut data = [&[7; 14][..], &end].concat();
             let iv = key.iv(1);
-            let tag = key.encrypt(&iv, &[], &mut data).unwrap();
+            let tag = key.encrypt(&iv, (&[], &[]), &mut data).unwrap();
             let before = packet(Shape::Udp4, &[&iv[..], &data, &tag].concat());
             let mut changed = before.clone();
             let layout = changed.parse();

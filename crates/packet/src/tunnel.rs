@@ -12,10 +12,12 @@ use crate::link::Link;
 use crate::packet::{MOST, Packet};
 use crate::translate::{self, Addresses, Version};
 use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, pppoe, proto, udp};
-use braid_crypto::Key;
 
 mod ah;
+mod association;
 mod esp;
+
+pub use association::Association;
 
 /// What a tunnel carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -82,9 +84,9 @@ pub fn key_number(header: Header) -> Option<Field> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
     /// [`encapsulate`] with these arguments.
-    Push((Inner, Vec<Header>), (usize, Vec<u128>), Option<(Key, u64)>),
+    Push((Inner, Vec<Header>), (usize, Vec<u128>), Option<(Association, u64)>),
     /// [`decapsulate`] with these arguments.
-    Pop((Inner, Header), u128, Option<Key>),
+    Pop((Inner, Header), u128, Option<Association>),
     /// [`translate::translate`] with these arguments.
     Translate(Version, Addresses),
 }
@@ -97,11 +99,11 @@ impl Change {
     pub fn apply(&self, packet: &mut Packet, layout: &Layout) -> Result<bool, Cut> {
         match self {
             Change::Push((inner, parts), (len, words), seal) => {
-                let seal = seal.as_ref().map(|(key, number)| (key, *number));
+                let seal = seal.as_ref().map(|(association, number)| (association, *number));
                 encapsulate(packet, layout, (*inner, parts), (*len, words), seal)
             }
-            Change::Pop(outer, offset, key) => {
-                decapsulate(packet, layout, *outer, *offset, key.as_ref())
+            Change::Pop(outer, offset, association) => {
+                decapsulate(packet, layout, *outer, *offset, association.as_ref())
             }
             Change::Translate(to, addresses) => {
                 translate::translate(packet, layout, *to, *addresses)
@@ -116,8 +118,8 @@ impl Change {
 /// IPv4, and computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
 ///
 /// `seal` encrypts the packet behind a last part ESP (RFC 4303, tunnel mode): with a key, and with
-/// a number that this key has not been used with before ([`Key::iv`]). For a last part AH
-/// (RFC 4302, tunnel mode), it computes the check value with the key, and needs no number.
+/// a number that this key has not been used with before ([`braid_crypto::Key::iv`]). For a last
+/// part AH (RFC 4302, tunnel mode), it computes the check value with the key, and needs no number.
 ///
 /// Returns false, and changes nothing, if the packet has no Ethernet header (for a frame), if it is
 /// neither IP nor MPLS right behind the link header (for a packet), if a length would not fit, or
@@ -130,7 +132,7 @@ pub fn encapsulate(
     layout: &Layout,
     (inner, parts): (Inner, &[Header]),
     (len, words): (usize, &[u128]),
-    seal: Option<(&Key, u64)>,
+    seal: Option<(&Association, u64)>,
 ) -> Result<bool, Cut> {
     let mut bytes = bytes::of_words(words);
     let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
@@ -138,7 +140,7 @@ pub fn encapsulate(
     let clear = carried.len;
     carried.len += match (parts, seal) {
         ([.., ip, Header::Ah], _) => ah::added(*ip),
-        (_, Some((key, _))) => esp::added(key, clear),
+        (_, Some((association, _))) => esp::added(&association.key, clear),
         (_, None) => 0,
     };
     let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
@@ -152,20 +154,21 @@ pub fn encapsulate(
     if start.kind == Some(ether_type::MPLS) && carried.type_at.is_none() {
         return Ok(false);
     }
-    if let Some(udp) = start.summed {
-        let end = carried.at + carried.len;
-        let inner = packet.data().get(carried.at..end).ok_or(Cut)?;
-        fill_udp6(bytes, udp, inner);
+    if start.summed.is_some() {
+        packet.data().get(carried.at..carried.at + clear).ok_or(Cut)?;
     }
     let done = match (parts, seal) {
-        ([.., ip, Header::Ah], Some((key, _))) => {
-            ah::seal(packet, (carried.at, clear), (bytes, *ip), key)?
+        ([.., ip, Header::Ah], Some((association, _))) => {
+            ah::seal(packet, (carried.at, clear), (bytes, *ip), association)?
         }
         (_, Some(seal)) => esp::seal(packet, (carried.at, clear, carried.kind), bytes, seal)?,
         (_, None) => packet.insert(carried.at, bytes),
     };
     if let (true, Some(at), Some(kind)) = (done, carried.type_at, start.kind) {
         write(packet, at, &kind.to_be_bytes());
+    }
+    if let (true, Some((ip, udp))) = (done, start.summed) {
+        fill_udp6(packet, carried.at + ip, carried.at + udp);
     }
     Ok(done)
 }
@@ -345,21 +348,22 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
     }
 }
 
-/// Computes the checksum of a UDP header behind an IPv6 header (at these offsets), with the bytes
-/// inside the tunnel.
-fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
-    let tail = bytes.get(udp..).unwrap_or_default();
-    let addresses = bytes.get(ip + ipv6::SRC..ip + ipv6::LEN).unwrap_or_default();
-    let sum = Sum16::pseudo_header(proto::UDP, tail.len() + inner.len()).with(addresses);
-    let inside = Sum16::default().with(inner).folded();
-    let inside = if tail.len() % 2 == 1 { inside.swap_bytes() } else { inside };
-    let checksum = match !sum.with(tail).with_word(inside.into()).folded() {
+/// Computes the checksum of a UDP header behind an IPv6 header (at these offsets).
+fn fill_udp6(packet: &mut Packet, ip: usize, udp: usize) {
+    let bytes = packet.data().get(ip..).unwrap_or_default();
+    let addresses = bytes.get(ipv6::SRC..ipv6::LEN).unwrap_or_default();
+    let length = bytes.get(ipv6::PAYLOAD..).and_then(|length| length.first_chunk());
+    let Some(end) = length.map(|length| ipv6::LEN + usize::from(u16::from_be_bytes(*length)))
+    else {
+        return;
+    };
+    let datagram = bytes.get(udp - ip..end).unwrap_or_default();
+    let sum = Sum16::pseudo_header(proto::UDP, datagram.len()).with(addresses).with(datagram);
+    let checksum = match !sum.folded() {
         0 => u16::MAX,
         checksum => checksum,
     };
-    if let Some(place) = bytes.get_mut(udp + udp::CHECKSUM..udp + udp::CHECKSUM + 2) {
-        place.copy_from_slice(&checksum.to_be_bytes());
-    }
+    write(packet, udp + udp::CHECKSUM, &checksum.to_be_bytes());
 }
 
 /// Removes outer headers: everything in front of the bytes that begin `offset` bytes behind the end
@@ -370,9 +374,10 @@ fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
 /// header between announces something else, or if what is left is neither a frame nor an IP packet
 /// nor an MPLS stack. Padding behind an IP packet that held a frame is removed.
 ///
-/// Behind ESP, the packet is decrypted with `key`; behind AH, its check value is compared. The
-/// result is false without a key, and if the packet is not one that this key encrypted or gave its
-/// check value.
+/// Behind ESP, the packet is decrypted with the key of `association`; behind AH, its check value is
+/// compared. The result is false without a key, and if the packet is not one that this key
+/// encrypted or gave its check value. A last header UDP with a key stands for ESP behind it
+/// (RFC 3948), which the parser takes for the payload.
 ///
 /// # Errors
 /// The first byte inside was not captured, or a byte that is encrypted. Nothing has changed.
@@ -381,14 +386,19 @@ pub fn decapsulate(
     layout: &Layout,
     (inner, last): (Inner, Header),
     offset: u128,
-    key: Option<&Key>,
+    association: Option<&Association>,
 ) -> Result<bool, Cut> {
     let Some(outer) = outer(packet, layout, inner, last) else { return Ok(false) };
-    if last == Header::Esp {
-        return match (inner, offset, key) {
-            (Inner::Packet, 0, Some(key)) => {
-                let Outer { start, behind, end, type_at, .. } = outer;
-                esp::open(packet, (start, behind, end), type_at, key)
+    let esp = match last {
+        Header::Esp => Some(outer.behind),
+        Header::Udp if association.is_some() => Some(outer.behind + ipsec::ESP_LEN),
+        _ => None,
+    };
+    if let Some(behind) = esp {
+        return match (inner, offset, association) {
+            (Inner::Packet, 0, Some(association)) => {
+                let Outer { start, end, type_at, .. } = outer;
+                esp::open(packet, (start, behind, end), type_at, association)
             }
             _ => Ok(false),
         };
@@ -400,8 +410,8 @@ pub fn decapsulate(
             behind: outer.behind,
             end: outer.end,
         };
-        match key {
-            Some(key) if covered.is_right(packet, key)? => {}
+        match association {
+            Some(association) if covered.is_right(packet, association)? => {}
             _ => return Ok(false),
         }
     }

@@ -6,11 +6,13 @@ use super::run::{Role, Run, Write};
 use super::{calls, native, streams};
 use braid_crypto::Key;
 use braid_ir::engine::Fault;
-use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, StringParts, ValueId, Word};
+use braid_ir::model::{
+    self, KeyRef, Model, Op, ParamId, Program, SetRef, StringParts, ValueId, Word,
+};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
 use braid_packet::translate::Addresses;
-use braid_packet::tunnel::Change;
+use braid_packet::tunnel::{Association, Change};
 use braid_packet::{Field, Header, crypt};
 
 impl Run<'_> {
@@ -299,17 +301,17 @@ impl Run<'_> {
                 let words = words.iter().map(|word| self.value(*word)).collect();
                 let seal = match seal {
                     None => None,
-                    Some((key, number)) => Some((self.cipher_key(*key)?, self.wide(*number))),
+                    Some((of, number)) => Some((self.association(*of)?, self.wide(*number))),
                 };
                 let headers = ((*inner, parts.clone()), (*len as usize, words));
                 Write::Tunnel(Change::Push(headers.0, headers.1, seal))
             }
-            Op::Decapsulate { inner, last, offset, key, .. } => {
-                let key = match key {
+            Op::Decapsulate { inner, last, offset, association, .. } => {
+                let association = match association {
                     None => None,
-                    Some(key) => Some(self.cipher_key(*key)?),
+                    Some(of) => Some(self.association(*of)?),
                 };
-                Write::Tunnel(Change::Pop((*inner, *last), self.value(*offset), key))
+                Write::Tunnel(Change::Pop((*inner, *last), self.value(*offset), association))
             }
             Op::Translate { to, own, quoted, .. } => {
                 let words = |ids: &[ValueId; 2]| ids.map(|id| self.value(id));
@@ -331,6 +333,12 @@ impl Run<'_> {
     /// A key of a parameter. `None` if there is none with this number.
     fn cipher_key(&self, key: KeyRef) -> Option<Key> {
         self.env.param(key.keys).key(self.value(key.number)).cloned()
+    }
+
+    /// What both ends of a tunnel know of a packet. `None` if its key is missing.
+    fn association(&self, of: model::Association) -> Option<Association> {
+        let high = |value| u32::try_from(self.value(value)).unwrap_or(u32::MAX);
+        Some(Association { key: self.cipher_key(of.key)?, high: of.high.map(high) })
     }
 
     /// A value of 64 bits.

@@ -162,7 +162,7 @@ pub fn library_chains() -> Result<Vec<(String, Chain)>, String> {
         .collect()
 }
 
-const PLAIN: Style = Style { color: false, ascii: true };
+const PLAIN: Style = Style { color: false, ascii: true, most: None };
 
 /// The source in the form that `braid fmt` prints.
 ///

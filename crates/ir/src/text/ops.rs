@@ -3,8 +3,9 @@
 use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
-    Area, Dest, EventArg, Haystack, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId,
-    Program, ReasonId, SetRef, StateId, StreamText, StringParts, Target, Term, Ty, ValueId,
+    Area, Association, Dest, EventArg, Haystack, Key, KeyRef, Model, NewPacket, NewPayload, Op,
+    ParamId, Program, ReasonId, SetRef, StateId, StreamText, StringParts, Target, Term, Ty,
+    ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -38,15 +39,19 @@ pub(crate) fn print_op(model: &Model, program: &Program, op: &Op) -> String {
 /// The right side of an operation on outer headers, or one that encrypts or decrypts.
 fn outer(model: &Model, op: &Op) -> String {
     let key = |key: &KeyRef| format!("key {}[{}]", model.param_word(key.keys), key.number);
+    let known = |of: &Association| {
+        let high = of.high.map(|high| format!(" high {high}")).unwrap_or_default();
+        format!(", {}{high}", key(&of.key))
+    };
     match op {
         Op::Encapsulate { inner, parts, len, words, seal, .. } => {
             let (inner, parts) = (name_of(INNERS, inner), tunnel::names(parts));
-            let seal = seal.as_ref().map(|(of, number)| format!(", {}, {number}", key(of)));
+            let seal = seal.as_ref().map(|(of, number)| format!("{}, {number}", known(of)));
             let seal = seal.unwrap_or_default();
             format!("encapsulate {inner} ({parts}), {len}, ({}){seal}", values(words))
         }
-        Op::Decapsulate { inner, last, offset, key: of, .. } => {
-            let of = of.as_ref().map(|of| format!(", {}", key(of))).unwrap_or_default();
+        Op::Decapsulate { inner, last, offset, association, .. } => {
+            let of = association.as_ref().map(known).unwrap_or_default();
             format!("decapsulate {} {}, {offset}{of}", name_of(INNERS, inner), last.name())
         }
         Op::Translate { to, own, quoted, .. } => {

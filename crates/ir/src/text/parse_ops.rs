@@ -4,9 +4,9 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, TERMS, by_name, resolve};
 use super::parse_value::{field, searched, set, stream_field, ty, version};
 use super::scan::{Result, Scan};
 use crate::model::{
-    Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket, NewPayload, Op,
-    ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty,
-    ValueId,
+    Association, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
+    NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
+    Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
 
@@ -521,14 +521,14 @@ impl Parser<'_, '_> {
                 self.scan.expect(",")?;
                 self.scan.expect("(")?;
                 let words = self.values(")")?;
-                let key = self.optional_key()?;
-                let seal = key.map(|key| Ok((key, self.comma_value()?))).transpose()?;
+                let of = self.association()?;
+                let seal = of.map(|of| Ok((of, self.comma_value()?))).transpose()?;
                 Op::Encapsulate { ok, inner, parts, len, words, seal }
             }
             "decapsulate" => {
                 let (inner, last) = (self.inner()?, header(self.scan)?);
                 let offset = self.comma_value()?;
-                Op::Decapsulate { ok, inner, last, offset, key: self.optional_key()? }
+                Op::Decapsulate { ok, inner, last, offset, association: self.association()? }
             }
             "translate" => {
                 let to = version(self.scan)?;
@@ -550,9 +550,14 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// A key behind a comma, or none.
-    fn optional_key(&mut self) -> Result<Option<KeyRef>> {
-        if self.scan.sees(",") { self.cipher_key().map(Some) } else { Ok(None) }
+    /// `, key PARAM[VALUE]` or `, key PARAM[VALUE] high VALUE`, or nothing.
+    fn association(&mut self) -> Result<Option<Association>> {
+        if !self.scan.sees(",") {
+            return Ok(None);
+        }
+        let key = self.cipher_key()?;
+        let high = if self.scan.eat_word("high") { Some(self.value()?) } else { None };
+        Ok(Some(Association { key, high }))
     }
 
     /// `, key PARAM[VALUE]`

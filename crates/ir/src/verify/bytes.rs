@@ -56,18 +56,17 @@ impl OpCheck<'_> {
             Op::Encapsulate { ok, inner, parts, len, words, seal } => {
                 self.width(*ok, 1)?;
                 self.words(words)?;
-                if let Some((key, number)) = seal {
-                    self.cipher_key(*key)?;
+                if let Some((association, number)) = seal {
+                    self.association(*association)?;
                     self.width(*number, 64)?;
                 }
                 outer(*inner, (parts, seal.is_some()), (*len as usize, words.len()))
             }
-            Op::Decapsulate { ok, last, offset, key, .. } => {
+            Op::Decapsulate { ok, last, offset, association, .. } => {
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
-                key.map_or(Ok(()), |key| self.cipher_key(key))?;
-                let is_right = tunnel::can_end(*last) && key.is_some() == needs_key(*last);
-                if is_right { Ok(()) } else { Err(Problem::Outer) }
+                association.map_or(Ok(()), |association| self.association(association))?;
+                removable(*last, association.is_some())
             }
             Op::Translate { ok, to, own, quoted } => {
                 self.width(*ok, 1)?;
@@ -112,6 +111,13 @@ fn outer(
     let is_sealed = parts.last().is_some_and(|last| needs_key(*last)) == has_key;
     let is_right = fits && !parts.is_empty() && is_frame == (inner == Inner::Frame) && is_sealed;
     if is_right { Ok(()) } else { Err(Problem::Outer) }
+}
+
+/// Checks that headers up to this one can be removed, with a key or without one. A key behind UDP
+/// is that of ESP.
+fn removable(last: Header, has_key: bool) -> Checked {
+    let is_right = needs_key(last) == has_key || last == Header::Udp;
+    if is_right && tunnel::can_end(last) { Ok(()) } else { Err(Problem::Outer) }
 }
 
 /// Checks that an area exists. Options of the kinds 0 and 1 have no value.

@@ -2,7 +2,7 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{Haystack, KeyRef, MAX_STRING_WORDS, Op, ParamTy, ValueId};
+use crate::model::{Association, Haystack, KeyRef, MAX_STRING_WORDS, Op, ParamTy, ValueId};
 
 impl OpCheck<'_> {
     /// Checks a search for the place of a pattern, or the lookup of a string.
@@ -42,6 +42,12 @@ impl OpCheck<'_> {
     pub(super) fn cipher_key(&self, key: KeyRef) -> Checked {
         self.kind(key.keys, "keys", |ty| *ty == ParamTy::Keys)?;
         self.width(key.number, 32)
+    }
+
+    /// Checks what both ends of a tunnel know of a packet.
+    pub(super) fn association(&self, association: Association) -> Checked {
+        self.cipher_key(association.key)?;
+        association.high.map_or(Ok(()), |high| self.width(high, 32))
     }
 
     /// Checks the words of a string.

@@ -1,5 +1,7 @@
 //! Random models: every part of a model in every form of the text form. They may fail to verify.
 
+mod outer;
+
 use braid_externs::Rng;
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::*;
@@ -400,15 +402,6 @@ impl Maker {
         }
     }
 
-    fn cipher_key(&mut self, number: ValueId) -> KeyRef {
-        KeyRef { keys: self.param_id(), number }
-    }
-
-    fn translation(&mut self, a: ValueId) -> Op {
-        let to = self.pick(&[Version::Ip4, Version::Ip6]);
-        Op::Translate { ok: self.out(), to, own: [a, a], quoted: self.coin().then_some([a, a]) }
-    }
-
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
         match self.below(24) {
@@ -434,20 +427,7 @@ impl Maker {
                 let words = vec![a; self.below(3)];
                 Op::ReplaceBytes { ok: self.out(), offset: a, old: a, new: a, words }
             }
-            19 => {
-                let words = vec![a; self.below(3)];
-                let (inner, parts) = (self.inner(), vec![self.header(), self.header()]);
-                let seal = if self.coin() { Some((self.cipher_key(a), a)) } else { None };
-                Op::Encapsulate { ok: self.out(), inner, parts, len: 3, words, seal }
-            }
-            20 => {
-                let (inner, last) = (self.inner(), self.header());
-                let key = if self.coin() { Some(self.cipher_key(a)) } else { None };
-                Op::Decapsulate { ok: self.out(), inner, last, offset: a, key }
-            }
-            23 => self.translation(a),
-            21 => Op::Encrypt { ok: self.out(), key: self.cipher_key(a), number: a, offset: a },
-            22 => Op::Decrypt { ok: self.out(), key: self.cipher_key(a), offset: a },
+            kind @ 19..=23 => self.outer_op(kind, a),
             16 => {
                 let area = self.pick(&[Area::Payload, Area::TcpOption(5)]);
                 Op::StoreBytes { ok: self.out(), area, offset: a, a }

@@ -21,6 +21,8 @@ pub struct Style {
     pub color: bool,
     /// Whether frames use only ASCII characters.
     pub ascii: bool,
+    /// The most findings that are shown. The closing line counts the others. `None` shows all.
+    pub most: Option<usize>,
 }
 
 /// All findings by place, with a closing line that counts them. Empty when there are no findings.
@@ -28,12 +30,14 @@ pub struct Style {
 pub fn render(all: &Diagnostics, sources: &SourceMap, style: Style) -> String {
     let mut printer = Printer { sources, style, cache: Shown::default() };
     let mut text = String::new();
-    for diagnostic in &all.clone().sorted() {
+    let most = style.most.unwrap_or(usize::MAX);
+    for diagnostic in all.clone().sorted().iter().take(most) {
         text.push_str(&printer.print(diagnostic));
         text.push('\n');
     }
-    if all.left_out() > 0 {
-        text.push_str(&format!("{} more not shown\n", all.left_out()));
+    let more = all.iter().len().saturating_sub(most) + all.left_out();
+    if more > 0 {
+        text.push_str(&format!("{more} more not shown\n"));
     }
     text
 }
@@ -303,6 +307,23 @@ mod tests {
         let found: Vec<usize> = places.iter().map(|part| shown.find(part).unwrap()).collect();
         assert!(found.is_sorted(), "{shown}");
         assert_eq!(shown.matches("a.braid").count(), 1, "{shown}");
+    }
+
+    #[test]
+    fn render_shows_the_first_findings_and_counts_the_others() {
+        let mut sources = SourceMap::new();
+        let file = sources.add("a.braid", "ab cd ef");
+        let mut all = Diagnostics::default();
+        for start in [6, 0, 3] {
+            let span = Span { file, start, end: start + 2 };
+            all.push(Diagnostic::new(codes::DUPLICATE_NAME, format!("two at {start}"), span, ""));
+        }
+        for (most, shown) in [(None, 3), (Some(3), 3), (Some(1), 1)] {
+            let text = render(&all, &sources, Style { most, ..Style::default() });
+            assert_eq!(text.matches("two at").count(), shown);
+            assert_eq!(text.ends_with("2 more not shown\n"), shown == 1, "{text}");
+            assert!(text.contains("two at 0"));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Lowers what needs secret keys: `encrypt(KEYS, NUMBER, IV, OFFSET) else …`,
 //! `decrypt(KEYS, NUMBER, OFFSET) else …`, and the headers `esp` and `ah` of outer headers.
 
-use braid_ir::model::{KeyRef, Op, ParamId, ParamTy, ValueId};
+use braid_ir::model::{Association, KeyRef, Op, ParamId, ParamTy, ValueId};
 use braid_packet::Header;
 
 use super::calls::arguments;
@@ -66,40 +66,71 @@ fn key_param(lower: &mut Lower<'_>, expr: &Expr) -> Option<ParamId> {
     names::special(lower, expr, "keys", |ty| *ty == ParamTy::Keys)
 }
 
-/// The keys and the number of the vector that `push … esp { … }` or `push … ah { … }` gives, and
-/// the header with its other fields. AH has no vector, so the number is 0.
+/// The values that `push` gives `esp` or `ah` beside the fields of the header.
+#[must_use]
+pub fn own_values(header: Header) -> &'static [&'static str] {
+    match header {
+        Header::Esp => &["keys", "iv", "high"],
+        Header::Ah => &["keys", "high"],
+        _ => &[],
+    }
+}
+
+/// What the ends of a tunnel by ESP or AH know, without the key's number.
+#[derive(Clone, Copy)]
+pub struct Known {
+    keys: ParamId,
+    high: Option<ValueId>,
+}
+
+impl Known {
+    /// With the key's number.
+    #[must_use]
+    pub fn with(self, number: ValueId) -> Association {
+        Association { key: KeyRef { keys: self.keys, number }, high: self.high }
+    }
+}
+
+/// What `push … esp { … }` or `push … ah { … }` gives beside the header's fields: the keys, the
+/// upper half of the sequence number, and the number of the vector. The header with its fields
+/// alone comes first. AH has no vector, so the number is 0.
 pub fn seal(
     lower: &mut Lower<'_>,
     header: Header,
     push: &Push,
-) -> Option<(Push, (ParamId, ValueId))> {
-    let keys = own(lower, (header, push), "keys", "the parameter that holds its keys")?;
-    let encrypts = header == Header::Esp;
+) -> Option<(Push, (Known, ValueId))> {
     let what = "a number that its key has not been used with before";
-    let iv = encrypts.then(|| own(lower, (header, push), "iv", what));
-    let keys = key_param(lower, keys);
+    let iv = (header == Header::Esp).then(|| own(lower, (header, push), "iv", what));
+    let known = known(lower, header, push);
     let iv = match iv {
         Some(iv) => lower.typed(iv?, uint(64)),
         None => Some(lower.b.constant(uint(64), 0)),
     };
-    let is_field = |(name, _): &&(Ident, Expr)| {
-        let name = name.text.as_str();
-        name != "keys" && !(name == "iv" && encrypts)
-    };
+    let names = own_values(header);
+    let is_field = |(name, _): &&(Ident, Expr)| !names.contains(&name.text.as_str());
     let fields = push.fields.iter().filter(is_field).cloned().collect();
-    Some((Push { fields, ..push.clone() }, (keys?, iv?)))
+    Some((Push { fields, ..push.clone() }, (known?, iv?)))
 }
 
-/// The keys of `pop … esp { keys: KEYS }` or `pop … ah { keys: KEYS }`.
-pub fn open(lower: &mut Lower<'_>, header: Header, pop: &Push) -> Option<ParamId> {
-    let keys = own(lower, (header, pop), "keys", "the parameter that holds its keys")?;
-    let other = pop.fields.iter().find(|(name, _)| name.text != "keys");
+/// What `pop … esp { keys: KEYS }` or `pop … ah { keys: KEYS }` gives.
+pub fn open(lower: &mut Lower<'_>, header: Header, pop: &Push) -> Option<Known> {
+    let is_other = |name: &str| !matches!(name, "keys" | "high");
+    let other = pop.fields.iter().find(|(name, _)| is_other(&name.text));
     if let Some((name, _)) = other.filter(|_| pop.args.is_empty()) {
         let message = format!("`pop … {}` takes no value for `{}`", header.name(), name.text);
         let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown");
-        return lower.fail(wrong.help("write `{ keys: … }`"));
+        return lower.fail(wrong.help("write `{ keys: … }` or `{ keys: …, high: … }`"));
     }
-    key_param(lower, keys)
+    known(lower, header, pop)
+}
+
+/// The keys and the upper half of the sequence number.
+fn known(lower: &mut Lower<'_>, header: Header, push: &Push) -> Option<Known> {
+    let keys = own(lower, (header, push), "keys", "the parameter that holds its keys")?;
+    let high = once(lower, push, "high")?;
+    let keys = key_param(lower, keys);
+    let high = high.map(|high| lower.typed(high, uint(32)));
+    Some(Known { keys: keys?, high: high.map_or(Some(None), |high| high.map(Some))? })
 }
 
 /// The value with this name, once.
@@ -109,14 +140,21 @@ fn own<'p>(
     name: &str,
     what: &str,
 ) -> Option<&'p Expr> {
-    let mut found = push.fields.iter().filter(|(field, _)| field.text == name);
-    let Some((_, expr)) = found.next() else {
+    let found = once(lower, push, name)?;
+    if found.is_none() {
         let message = format!("`{}` needs `{name}`: {what}", header.name());
-        return lower.fail(Diagnostic::new(codes::RECORD_PARTS, message, push.span, ""));
-    };
+        lower.say(Diagnostic::new(codes::RECORD_PARTS, message, push.span, ""));
+    }
+    found
+}
+
+/// The value with this name, if it is given. Reports a second one, and then returns `None`.
+fn once<'p>(lower: &mut Lower<'_>, push: &'p Push, name: &str) -> Option<Option<&'p Expr>> {
+    let mut found = push.fields.iter().filter(|(field, _)| field.text == name);
+    let first = found.next();
     if let Some((field, _)) = found.next() {
         let message = format!("`{name}` is given twice");
         return lower.fail(Diagnostic::new(codes::RECORD_PARTS, message, field.span, "again"));
     }
-    Some(expr)
+    Some(first.map(|(_, expr)| expr))
 }

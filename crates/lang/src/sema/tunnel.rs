@@ -4,7 +4,7 @@
 //! Headers that begin with `eth` hold the whole frame. Others hold the packet behind the link
 //! header and its VLAN tags.
 
-use braid_ir::model::{Inner, KeyRef, MAX_STRING_WORDS, Op, ValueId};
+use braid_ir::model::{Area, Association, BlockId, Inner, MAX_STRING_WORDS, Op, ValueId};
 use braid_packet::field::{self, Parse};
 use braid_packet::{Access, Field, FieldInfo, HEADERS, Header, tunnel};
 
@@ -15,7 +15,7 @@ use super::facts::Amount;
 use super::headers;
 use super::lower::Lower;
 use super::needs;
-use super::types::{self, BOOL, uint};
+use super::types::{self, BOOL, U32, uint};
 use crate::ast::{Expr, Ident, Path, Push, Span, Stmt, joined};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
@@ -66,7 +66,7 @@ pub fn push<'a>(
                     let spi = 8 * contents.bytes + first;
                     known(lower, (*header, &fields), None, &mut contents)?;
                     let number = contents.values.iter().find(|((first, _), _)| *first == spi);
-                    seal = number.map(|(_, number)| (sealed.0, *number, sealed.1));
+                    seal = number.map(|(_, number)| (sealed.0.with(*number), sealed.1));
                 }
                 None => known(lower, (*header, push), outer.get(at + 1), &mut contents)?,
             },
@@ -87,7 +87,6 @@ pub fn push<'a>(
     let words = contents::words(lower, contents.bytes, &contents.values);
     let ok = lower.b.value(BOOL);
     let (parts, len) = (contents.parts, contents.bytes);
-    let seal = seal.map(|(keys, number, iv)| (KeyRef { keys, number }, iv));
     lower.b.op(Op::Encapsulate { ok, inner, parts, len, words, seal });
     lower.b.facts.changed_outer();
     lower.or_else(ok, otherwise);
@@ -114,22 +113,24 @@ pub fn pop<'a>(
     }
     let Some(otherwise) = otherwise else { return needs_else(lower, "pop", span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
-    let (mut end, mut key) = ((Header::Pkt, Amount::Const(0)), None);
+    let (mut end, mut association) = ((Header::Pkt, Amount::Const(0)), None);
     for (pop, header) in pops.iter().zip(&outer) {
         let path = &pop.header;
         match header {
+            Outer::Known(Header::Esp) if end.0 == Header::Udp => {
+                association = Some(in_udp(lower, pop, refused)?);
+            }
             Outer::Known(header) => {
                 let number = tunnel::key_number(*header);
-                let keys = match number {
+                let known = match number {
                     Some(_) => Some(crypt::open(lower, *header, pop)?),
                     None => no_values(lower, pop).map(|()| None)?,
                 };
                 lower.with_absent(Some(refused), |lower| {
                     needs::header(lower, *header, false, path.span, "")
                 })?;
-                key = keys.zip(number).map(|(keys, field)| {
-                    let load = |out| Op::Load { out, field };
-                    KeyRef { keys, number: lower.b.emit(uint(32), load) }
+                association = known.zip(number).map(|(known, field)| {
+                    known.with(lower.b.emit(uint(32), |out| Op::Load { out, field }))
                 });
                 end = (*header, Amount::Const(0));
             }
@@ -143,11 +144,25 @@ pub fn pop<'a>(
     let (last, behind) = end;
     let offset = headers::value(lower, behind);
     let ok = lower.b.value(BOOL);
-    lower.b.op(Op::Decapsulate { ok, inner, last, offset, key });
+    lower.b.op(Op::Decapsulate { ok, inner, last, offset, association });
     lower.b.facts.changed_outer();
     lower.b.branch(ok, done, refused);
     lower.refused(refused, done, otherwise);
     Some(())
+}
+
+/// What `pop … udp, esp { … }` knows of the packet. The payload of UDP begins with the header of
+/// ESP (RFC 3948 §2.1), and so with the number of its key. Where it is too short, the program goes
+/// on in the block `refused`.
+fn in_udp(lower: &mut Lower<'_>, pop: &Push, refused: BlockId) -> Option<Association> {
+    let known = crypt::open(lower, Header::Esp, pop)?;
+    let offset = lower.b.constant(U32, 0);
+    let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
+    lower.b.op(Op::LoadBytes { found, out: number, area: Area::Payload, offset });
+    let next = lower.b.block();
+    lower.b.branch(found, next, refused);
+    lower.b.start(next);
+    Some(known.with(number))
 }
 
 /// Reports values of a header that is removed without one.
@@ -407,12 +422,8 @@ fn value(
         })
     };
     let Some(info) = all().find(|info| short(info) == name.text) else {
-        let of_key: &[&str] = match header {
-            Header::Esp => &["keys", "iv"],
-            Header::Ah => &["keys"],
-            _ => &[],
-        };
-        let known: Vec<&str> = all().map(short).chain(of_key.iter().copied()).collect();
+        let of_key = crypt::own_values(header).iter().copied();
+        let known: Vec<&str> = all().map(short).chain(of_key).collect();
         let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         let message = format!("`{}` takes no value for `{}`", header.name(), name.text);
         let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")

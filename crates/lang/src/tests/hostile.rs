@@ -18,7 +18,7 @@ fn survive(text: &str) {
     let mut sources = SourceMap::new();
     sources.add("hostile", text);
     for all in [&diagnostics, &of_expr] {
-        let said = render(all, &sources, Style { color: true, ascii: false });
+        let said = render(all, &sources, Style { color: true, ..Style::default() });
         assert_eq!(said.is_empty(), all.is_empty());
         assert_eq!(to_json(all, &sources).as_array().map(Vec::len), Some(all.len()));
     }

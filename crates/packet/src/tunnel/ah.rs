@@ -1,15 +1,17 @@
 //! Gives a packet in a tunnel a check value, and checks it: AH in tunnel mode (RFC 4302).
 //!
 //! The check value lies behind the header of AH. It covers the IP header in front, apart from the
-//! bytes that routers change, the header of AH, and the whole packet behind it.
+//! bytes that routers change, the header of AH, the whole packet behind it, and the upper half of
+//! an extended sequence number, which is not sent (RFC 4302 §2.5.1).
 
+use super::Association;
 use crate::bytes::{self, Cut};
 use crate::field::Header;
 use crate::lengths::write;
 use crate::packet::Packet;
 use crate::wire::ipsec::{AH_LEN, AH_LENGTH};
 use crate::wire::{ipv4, ipv6};
-use braid_crypto::{Key, TAG};
+use braid_crypto::TAG;
 
 /// The most bytes of padding behind a check value (RFC 4302 §2.6).
 const MAX_PAD: usize = 4;
@@ -31,7 +33,7 @@ pub(super) fn seal(
     packet: &mut Packet,
     (at, len): (usize, usize),
     (headers, ip): (&[u8], Header),
-    key: &Key,
+    association: &Association,
 ) -> Result<bool, Cut> {
     let more = added(ip);
     let mut front = [0; 16 * bytes::MAX_WORDS + TAG + MAX_PAD];
@@ -46,13 +48,17 @@ pub(super) fn seal(
     }
     packet.data().get(at..at + len).ok_or(Cut)?;
     let ip_len = if ip == Header::Ip6 { ipv6::LEN } else { ipv4::LEN };
-    let (Some(ip), false) = (ah.checked_sub(ip_len), key.encrypts()) else { return Ok(false) };
+    let (Some(ip), false) = (ah.checked_sub(ip_len), association.key.encrypts()) else {
+        return Ok(false);
+    };
     if !packet.insert(at, front) {
         return Ok(false);
     }
     let (ah, end) = (at + ah, at + front.len() + len);
     let covered = Covered { ip: at + ip, ah, behind: at + front.len(), end };
-    let tag = covered.with(packet, |front, data| key.encrypt(&[], front, data)).flatten();
+    let high = association.high();
+    let check = |front: &[u8], data: &mut [u8]| association.key.encrypt(&[], (front, &high), data);
+    let tag = covered.with(packet, check).flatten();
     tag.inspect(|tag| write(packet, ah + AH_LEN, tag));
     Ok(true)
 }
@@ -76,11 +82,16 @@ impl Covered {
     ///
     /// # Errors
     /// The capture lacks some of the bytes.
-    pub(super) fn is_right(self, packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
+    pub(super) fn is_right(
+        self,
+        packet: &mut Packet,
+        association: &Association,
+    ) -> Result<bool, Cut> {
+        let (key, high) = (&association.key, association.high());
         let data = packet.data().get(..self.end).ok_or(Cut)?;
         let tag = data.get(self.ah + AH_LEN..).and_then(|tag| tag.first_chunk()).copied();
         let (Some(tag), false) = (tag, key.encrypts()) else { return Ok(false) };
-        let is_right = |front: &[u8], data: &mut [u8]| key.decrypt(&[], front, data, &tag);
+        let is_right = |front: &[u8], data: &mut [u8]| key.decrypt(&[], (front, &high), data, &tag);
         Ok(self.with(packet, is_right).unwrap_or(false))
     }
 

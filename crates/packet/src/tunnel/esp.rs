@@ -2,13 +2,15 @@
 //!
 //! Behind the header of ESP follow the initialisation vector, the encrypted packet with padding,
 //! the padding's length and the next header, and the check value. It covers everything from the
-//! header of ESP on.
+//! header of ESP on, and the upper half of an extended sequence number, which is not sent.
 
+use super::Association;
 use crate::bytes::{self, Cut};
 use crate::lengths::write;
 use crate::packet::Packet;
-use crate::wire::ipsec::ESP_LEN;
+use crate::wire::ipsec::{ESP_LEN, ESP_SEQ};
 use crate::wire::{ether_type, proto};
+use arrayvec::ArrayVec;
 use braid_crypto::{Key, MAX_BLOCK, MAX_IV, TAG};
 
 /// The bytes behind the padding: its length, and the next header.
@@ -36,7 +38,7 @@ pub(super) fn seal(
     packet: &mut Packet,
     (at, len, kind): (usize, usize, u16),
     headers: &[u8],
-    (key, number): (&Key, u64),
+    (association, number): (&Association, u64),
 ) -> Result<bool, Cut> {
     let next = match kind {
         ether_type::IPV4 => proto::IP4,
@@ -45,6 +47,7 @@ pub(super) fn seal(
         _ => return Ok(false),
     };
     packet.data().get(at..at + len).ok_or(Cut)?;
+    let key = &association.key;
     let (iv_len, pad) = (key.iv_len(), padding(key, len));
     let mut behind = [0; MAX_BLOCK + END + TAG];
     for (byte, count) in behind.iter_mut().take(pad).zip(1..) {
@@ -70,9 +73,25 @@ pub(super) fn seal(
     }
     let esp = at + headers.len() - ESP_LEN;
     let sealed = Sealed { esp, iv_len, len: len + pad + END };
-    let tag = sealed.parts(packet).and_then(|(clear, iv, data)| key.encrypt(iv, clear, data));
+    let tag = sealed.parts(packet).and_then(|(header, iv, data)| {
+        let (front, behind) = covered(association, header);
+        key.encrypt(iv, (&front, &behind), data)
+    });
     tag.inspect(|tag| write(packet, sealed.tag(), tag));
     Ok(true)
+}
+
+/// The readable bytes that a check value covers, in front of the vector and behind the encrypted
+/// bytes. The upper half of a sequence number comes in front of the lower half for ciphers that
+/// compute the check value while they encrypt (RFC 4106 §5), and last for others (RFC 4303 §2.2.1).
+fn covered(association: &Association, header: &[u8]) -> (ArrayVec<u8, 12>, ArrayVec<u8, 4>) {
+    let high = association.high();
+    let (spi, seq) = header.split_at_checked(ESP_SEQ).unwrap_or_default();
+    let (between, behind) = match association.key.is_combined() {
+        true => (high, ArrayVec::new()),
+        false => (ArrayVec::new(), high),
+    };
+    (spi.iter().chain(&between).chain(seq).copied().collect(), behind)
 }
 
 /// The place of encrypted bytes in a packet.
@@ -117,22 +136,24 @@ pub(super) fn open(
     packet: &mut Packet,
     (start, behind, end): (usize, usize, usize),
     type_at: Option<usize>,
-    key: &Key,
+    association: &Association,
 ) -> Result<bool, Cut> {
+    let key = &association.key;
     let iv_len = key.iv_len();
     let rest = end.checked_sub(behind);
     let Some(len) = rest.and_then(|rest| rest.checked_sub(iv_len + TAG)) else { return Ok(false) };
     let sealed = Sealed { esp: behind - ESP_LEN, iv_len, len };
     let tag = packet.data().get(sealed.tag()..end).ok_or(Cut)?;
     let Some(tag) = tag.first_chunk().copied() else { return Ok(false) };
-    let Some((clear, iv, data)) = sealed.parts(packet) else { return Ok(false) };
-    if !key.decrypt(iv, clear, data, &tag) {
+    let Some((header, iv, data)) = sealed.parts(packet) else { return Ok(false) };
+    let (front, behind) = covered(association, header);
+    if !key.decrypt(iv, (&front, &behind), data, &tag) {
         return Ok(false);
     }
     let fits = |(_, kind): &(usize, u16)| *kind != ether_type::MPLS || type_at.is_some();
     let Some((len, kind)) = inside(data).filter(fits) else {
         // Encrypted with the same vector, the bytes are the same as before.
-        let _ = key.encrypt(iv, clear, data);
+        let _ = key.encrypt(iv, (&front, &behind), data);
         return Ok(false);
     };
     if let Some(at) = type_at {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::checksum::verify;
 use crate::{Shape, build_fresh};
+use braid_crypto::Key;
 
 const SHAPES: [Shape; 6] =
     [Shape::Tcp4, Shape::Udp4, Shape::Icmp, Shape::Tcp6, Shape::Udp6, Shape::Icmp6];
@@ -39,20 +40,28 @@ pub(super) fn digits(range: std::ops::Range<u8>) -> String {
 /// Puts a packet into a tunnel whose last header needs a key.
 pub(super) fn seal(
     packet: &mut Packet,
-    parts: [Header; 2],
+    parts: &[Header],
     headers: &[u8],
-    seal: (&Key, u64),
+    seal: (&Association, u64),
 ) -> Result<bool, Cut> {
     let words = bytes::words_of(headers);
     let layout = packet.parse();
-    let place = (Inner::Packet, parts.as_slice());
-    encapsulate(packet, &layout, place, (headers.len(), &words), Some(seal))
+    encapsulate(packet, &layout, (Inner::Packet, parts), (headers.len(), &words), Some(seal))
 }
 
 /// Takes a packet out of a tunnel whose last header needs a key.
-pub(super) fn open(packet: &mut Packet, last: Header, key: &Key) -> Result<bool, Cut> {
+pub(super) fn open(
+    packet: &mut Packet,
+    last: Header,
+    association: &Association,
+) -> Result<bool, Cut> {
     let layout = packet.parse();
-    decapsulate(packet, &layout, (Inner::Packet, last), 0, Some(key))
+    decapsulate(packet, &layout, (Inner::Packet, last), 0, Some(association))
+}
+
+/// A key for sequence numbers of 32 bits.
+pub(super) fn short(key: &Key) -> Association {
+    Association { key: key.clone(), high: None }
 }
 
 fn packet(shape: Shape, payload: &[u8]) -> Packet {

@@ -48,7 +48,7 @@ pub(crate) const ESP: Declaration = Declaration {
     parse: Parse::Rules(Rules { short: Some(Malformed::EspShort), ..Rules::of(ESP_LEN) }),
     summary: Some(("ESP", &[("spi ", Field::EspSpi)])),
     outer: Some(Outer {
-        behind: &[Header::Ip4, Header::Ip6],
+        behind: &[Header::Ip4, Header::Ip6, Header::Udp],
         required: &[Field::EspSpi, Field::EspSeq],
         ..Outer::of(ESP_LEN)
     }),

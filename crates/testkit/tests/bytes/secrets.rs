@@ -52,6 +52,39 @@ nf open(k: keys) {
     else => output;
   }
 }
+nf seal_long(k: keys) {
+  state sent: u64 global = 0xffffffff;
+  match {
+    has udp and udp.dport == 4500 => output;
+    has ip and ip.ttl > 60 => {
+      sent += 1;
+      let high = u32(sent >> 32);
+      let low = u32(sent & 0xffffffff);
+      push ip { src: 192.0.2.1, dst: 192.0.2.2, ttl: 61 }, udp { sport: 4500, dport: 4500 },
+        esp { spi: 1 + u32(ip.id % 3), seq: low, high: high, keys: k, iv: sent } else drop "no key";
+      if has ip and has udp and low % 4 == 2 { udp.sport = 7; ip.tos = 9; }
+      output;
+    }
+    has ip6 => {
+      push ip6 { src: 2001:db8::1, dst: 2001:db8::2 }, udp { sport: 4500, dport: 4500 },
+        esp { spi: 80, seq: 7, keys: k, iv: 9 } else output back;
+      output;
+    }
+    else => output;
+  }
+}
+nf open_long(k: keys) {
+  match {
+    has ip and has udp and udp.dport == 4500 => {
+      let high = u32 at payload + 4 else drop "short";
+      pop ip, udp, esp { keys: k, high: if high < 1000 { u32(1) } else { u32(0) } } else drop "forged";
+      if has ip { ip.id = 5; }
+      output;
+    }
+    has udp and udp.dport == 4500 => { pop ip6, udp, esp { keys: k } else output; output; }
+    else => output;
+  }
+}
 nf sign(k: keys) {
   state sent: u32 global = 0;
   match {
@@ -144,9 +177,31 @@ nf sizes(_k: keys) {
 nf tag(_k: keys) { match { has eth and not has vlan => { push vlan(9); output; } else => output; } }
 "#;
 
-const NAMES: [&str; 20] = [
-    "seal", "seal", "open", "open", "sign", "sign", "check", "check", "forge", "unpack", "hide",
-    "hide", "show", "part", "port", "tunnel", "inside", "flows", "sizes", "tag",
+const NAMES: [&str; 24] = [
+    "seal",
+    "seal",
+    "open",
+    "open",
+    "seal_long",
+    "seal_long",
+    "open_long",
+    "open_long",
+    "sign",
+    "sign",
+    "check",
+    "check",
+    "forge",
+    "unpack",
+    "hide",
+    "hide",
+    "show",
+    "part",
+    "port",
+    "tunnel",
+    "inside",
+    "flows",
+    "sizes",
+    "tag",
 ];
 
 /// What follows the header of ESP in a packet that scapy 2.8.0 encrypted with key 1.

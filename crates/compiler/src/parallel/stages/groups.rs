@@ -161,7 +161,7 @@ fn work(program: &Program) -> usize {
         | Op::Native { .. }
         | Op::Stream { .. }
         | Op::Encapsulate { seal: Some(_), .. }
-        | Op::Decapsulate { key: Some(_), .. }
+        | Op::Decapsulate { association: Some(_), .. }
         | Op::Encrypt { .. }
         | Op::Decrypt { .. } => PAYLOAD,
         _ => 1,

@@ -4,7 +4,7 @@ use super::*;
 use crate::link::Link;
 use crate::tunnel::tests::{self, digits, hex};
 use crate::{Shape, build_fresh};
-use braid_crypto::Keys;
+use braid_crypto::{Key, Keys};
 
 /// The key of the packets that scapy built, and another one, and one that encrypts.
 fn keys() -> Keys {
@@ -21,11 +21,11 @@ fn keys() -> Keys {
 }
 
 fn put(packet: &mut Packet, ip: Header, headers: &[u8], key: &Key) -> Result<bool, Cut> {
-    tests::seal(packet, [ip, Header::Ah], headers, (key, 0))
+    tests::seal(packet, &[ip, Header::Ah], headers, (&tests::short(key), 0))
 }
 
 fn pop(packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
-    tests::open(packet, Header::Ah, key)
+    tests::open(packet, Header::Ah, &tests::short(key))
 }
 
 /// The contents of an IPv4 header and of AH.
@@ -59,6 +59,34 @@ fn packets_have_the_bytes_that_scapy_builds() {
         count += 1;
     }
     assert_eq!(count, 2 * 2 * 4);
+}
+
+#[test]
+fn check_values_cover_the_upper_half_of_sequence_numbers() {
+    let keys = keys();
+    let mut count = 0;
+    for line in include_str!("scapy_more.txt").lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [version, high, _, inside, outside] = words[..] else { panic!("{line}") };
+        let (inside, outside) = (hex(inside), hex(outside));
+        let (ip, ip_len) = if version == "4" { (Header::Ip4, 20) } else { (Header::Ip6, 40) };
+        let key = keys.get(0x1005).unwrap().clone();
+        let right = Association { key, high: Some(high.parse().unwrap()) };
+        let before = Packet::new(Link::RawIp, 0, inside);
+        let mut changed = before.clone();
+        let headers = &outside[..ip_len + 12];
+        assert_eq!(tests::seal(&mut changed, &[ip, Header::Ah], headers, (&right, 0)), Ok(true));
+        assert_eq!(changed.data(), outside, "{line}");
+        for high in [None, right.high.map(|high| high ^ 1 << 31)] {
+            let wrong = Association { high, ..right.clone() };
+            assert_eq!(tests::open(&mut changed, Header::Ah, &wrong), Ok(false));
+            assert_eq!(changed.data(), outside);
+        }
+        assert_eq!(tests::open(&mut changed, Header::Ah, &right), Ok(true));
+        assert_eq!(changed, before, "{line}");
+        count += 1;
+    }
+    assert_eq!(count, 2 * 3);
 }
 
 #[test]

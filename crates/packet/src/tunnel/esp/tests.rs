@@ -24,11 +24,11 @@ fn keys() -> Keys {
 }
 
 fn put(packet: &mut Packet, part: Header, headers: &[u8], with: (&Key, u64)) -> Result<bool, Cut> {
-    tests::seal(packet, [part, Header::Esp], headers, with)
+    tests::seal(packet, &[part, Header::Esp], headers, (&tests::short(with.0), with.1))
 }
 
 fn pop(packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
-    tests::open(packet, Header::Esp, key)
+    tests::open(packet, Header::Esp, &tests::short(key))
 }
 
 /// The contents of an IPv4 header and of ESP.
@@ -67,6 +67,84 @@ fn packets_have_the_bytes_that_scapy_builds() {
         count += 1;
     }
     assert_eq!(count, 5 * 2 * 2 * 9);
+}
+
+#[test]
+fn extended_sequence_numbers_and_tunnels_in_udp_have_the_bytes_that_scapy_builds() {
+    let keys = keys();
+    let mut count = 0;
+    for line in include_str!("scapy_more.txt").lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [number, version, high, udp, _, vector, inside, outside] = words[..] else {
+            panic!("{line}")
+        };
+        let (inside, outside) = (hex(inside), hex(outside));
+        let key = keys.get(number.parse().unwrap()).unwrap().clone();
+        let right = Association { key, high: high.parse().ok() };
+        let (part, ip_len) = if version == "4" { (Header::Ip4, 20) } else { (Header::Ip6, 40) };
+        let (parts, len, last) = match udp {
+            "udp" => (vec![part, Header::Udp, Header::Esp], ip_len + 16, Header::Udp),
+            _ => (vec![part, Header::Esp], ip_len + 8, Header::Esp),
+        };
+        let before = Packet::new(Link::RawIp, 0, inside);
+        let mut changed = before.clone();
+        let seal = (&right, vector.parse().unwrap());
+        assert_eq!(tests::seal(&mut changed, &parts, &outside[..len], seal), Ok(true));
+        assert_eq!(changed.data(), outside, "{line}");
+        for high in [None, Some(right.high.unwrap_or(0) ^ 1)] {
+            let wrong = Association { high, ..right.clone() };
+            let is_right = wrong == right;
+            assert!(is_right || tests::open(&mut changed, last, &wrong) == Ok(false));
+            assert_eq!(changed.data(), outside);
+        }
+        // Nobody looks at the checksum of UDP, which a NAT may have filled in (RFC 3948 §2.1).
+        if udp == "udp" {
+            changed.data_mut()[ip_len + 6..ip_len + 8].copy_from_slice(&[0x12, 0x34]);
+        }
+        assert_eq!(tests::open(&mut changed, last, &right), Ok(true));
+        assert_eq!(changed, before, "{line}");
+        count += 1;
+    }
+    // Each key: behind UDP with four upper halves, and without UDP with three by each version.
+    assert_eq!(count, 5 * (4 + 3 + 3));
+}
+
+#[test]
+fn datagrams_too_short_for_esp_stay_as_they_are() {
+    let keys = keys();
+    let association = tests::short(keys.get(0x1003).unwrap());
+    // Beside a header of 8 bytes, there are a vector and a check value of 16 bytes each, and at
+    // least one block.
+    for len in 0..56 {
+        let before = build_fresh(Link::RawIp, 0, Shape::Udp4, &[], &vec![0; len]).unwrap();
+        let mut changed = before.clone();
+        assert_eq!(tests::open(&mut changed, Header::Udp, &association), Ok(false), "{len}");
+        assert_eq!(changed, before);
+    }
+}
+
+#[test]
+fn udp_over_ipv6_has_a_checksum_of_the_encrypted_bytes() {
+    let keys = keys();
+    for (number, len) in (0x1001..=0x1005).flat_map(|number| [(number, 0), (number, 7)]) {
+        let association = tests::short(keys.get(number).unwrap());
+        let before = build_fresh(Link::RawIp, 0, Shape::Udp4, &[], &vec![5; len]).unwrap();
+        let ip = hex(
+            "6000000000000040 20010db8000000000000000000000001 20010db8000000000000000000000002",
+        );
+        let headers = [&ip[..], &hex("1194119400000000"), &hex("0000100100000007")].concat();
+        let mut changed = before.clone();
+        let parts = [Header::Ip6, Header::Udp, Header::Esp];
+        assert_eq!(tests::seal(&mut changed, &parts, &headers, (&association, 9)), Ok(true));
+        // The sum over the pseudo-header and the datagram is that of a right checksum.
+        let datagram = &changed.data()[40..];
+        let sum = crate::checksum::Sum16::pseudo_header(17, datagram.len());
+        let sum = sum.with(&changed.data()[8..40]).with(datagram);
+        assert_eq!(sum.folded(), 0xffff);
+        assert_ne!(&datagram[6..8], &[0, 0]);
+        assert_eq!(tests::open(&mut changed, Header::Udp, &association), Ok(true));
+        assert_eq!(changed, before);
+    }
 }
 
 #[test]
@@ -124,7 +202,7 @@ fn holding(key: &Key, inside: &[u8]) -> Packet {
     let iv = key.iv(3);
     let iv = &iv[..key.iv_len()];
     let clear = hex("0000100100000007");
-    let tag = key.encrypt(iv, &clear, &mut data).unwrap();
+    let tag = key.encrypt(iv, (&clear, &[]), &mut data).unwrap();
     let len = u8::try_from(20 + 8 + iv.len() + data.len() + TAG).unwrap();
     let mut bytes = hex("4500000000000000403200000a0000010a000002");
     bytes[3] = len;

@@ -295,16 +295,21 @@ impl Stmts<'_> {
         let number = self.rng.range(1, 3);
         let mut own = Rng::new(self.rng.clone().bits() ^ 0x6168);
         let (authenticates, other) = (own.one_in(2), own.range(2, 5));
+        let high = *own.pick(&["", "", ", high: 0", ", high: 7"]);
+        let (udp, in_udp) = match own.one_in(2) {
+            true => (", udp { sport: 4500, dport: 4500 }", ", udp"),
+            false => ("", ""),
+        };
         let change = match (self.rng.below(11), keys) {
             (7, Some(keys)) if authenticates => {
                 format!("push {ip}, ah {{ spi: {other}, seq: 9, keys: {} }}", keys.name)
             }
             (8, Some(keys)) if authenticates => format!("pop ip, ah {{ keys: {} }}", keys.name),
             (7, Some(keys)) => format!(
-                "push {ip}, esp {{ spi: {number}, seq: 9, keys: {}, iv: u64({id}) }}",
+                "push {ip}{udp}, esp {{ spi: {number}, seq: 9, keys: {}, iv: u64({id}){high} }}",
                 keys.name
             ),
-            (8, Some(keys)) => format!("pop ip, esp {{ keys: {} }}", keys.name),
+            (8, Some(keys)) => format!("pop ip{in_udp}, esp {{ keys: {}{high} }}", keys.name),
             (other, _) => self.plain_tunnel(other, (ip, eth, &id)),
         };
         text.line(&format!("{change} else drop \"no tunnel\";"));
