@@ -3,9 +3,9 @@
 
 use super::*;
 use braid_compiler::sharding::{Verdict, divide};
+use braid_connections::wire::{Ends, Frame, write};
 use braid_endpoint::{Endpoint, Settings};
 use braid_packet::Link;
-use braid_relay::wire::{Ends, Frame, write};
 use braid_testkit::record::{Detail, record};
 use std::collections::VecDeque;
 
