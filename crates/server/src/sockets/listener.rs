@@ -51,7 +51,8 @@ struct Servers {
 #[derive(Debug)]
 pub struct Channel {
     socket: OwnedFd,
-    /// The process that has connected; `None` if it was over at once.
+    /// The process that has connected; `None` if this process cannot see it, such as from another
+    /// namespace.
     process: Option<OwnedFd>,
 }
 
@@ -191,9 +192,9 @@ impl Channel {
         !matches!(heard, Ok((0, _))) && !matches!(heard, Err(Errno::CONNRESET))
     }
 
-    /// Whether the process that has connected is over.
+    /// Whether the process that has connected is known to be over.
     pub fn is_dead(&self) -> bool {
-        self.process.as_ref().is_none_or(|process| events(process.as_fd()).contains(PollFlags::IN))
+        self.process.as_ref().is_some_and(|process| events(process.as_fd()).contains(PollFlags::IN))
     }
 
     fn send(&self, ends: Ends, connection: BorrowedFd<'_>) -> Result<(), Errno> {
