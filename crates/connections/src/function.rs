@@ -32,8 +32,8 @@ const NOT_WHOLE: Verdict = Verdict::Drop(2);
 /// It reads whole packets. It changes none: it drops them, takes them, or lets them pass.
 static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", may::DROP | may::REDIRECT);
 
-/// The connections to some ports, as a native function with the parameters `ports`, `flows`, `idle`,
-/// `memory`, `mss` and `seed`.
+/// The connections to some ports, as a native function with the parameters `ports`, `flows`,
+/// `idle`, `memory`, `mss` and `seed`.
 pub struct Connections<C: Connection> {
     wanted: Wanted,
     settings: Settings,

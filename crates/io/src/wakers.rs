@@ -1,8 +1,8 @@
 //! Descriptors that wake the worker of a thread.
 //!
-//! A worker that has nothing to do waits for its devices. A native function that runs on it may wait
-//! for something else, such as a socket of another program. It names a descriptor here, in the
-//! worker's thread, and the worker waits for that, too.
+//! A worker that has nothing to do waits for its devices. A native function that runs on it may
+//! wait for something else, such as a socket of another program. It names a descriptor here, in
+//! the worker's thread, and the worker waits for that, too.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;

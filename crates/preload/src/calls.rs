@@ -151,8 +151,8 @@ fn mapped(ends: Ends) -> Ends {
     Ends { peer: map(ends.peer), local: map(ends.local) }
 }
 
-/// Braid has gone. From now on, no connection comes: the other end of the descriptor stays open, and
-/// nobody has it. Whether that was possible.
+/// Braid has gone. From now on, no connection comes: the other end of the descriptor stays open,
+/// and nobody has it. Whether that was possible.
 fn leave(descriptor: c_int, at: SocketAddr) -> bool {
     let before = sys::inode(descriptor);
     let Some([own, _kept]) = sys::pair() else { return false };

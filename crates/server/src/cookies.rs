@@ -1,9 +1,9 @@
-//! SYN cookies (RFC 4987 §3.6): while too many connections are half open, a SYN leaves no state. Its
-//! answer's number tells what is needed when the client's acknowledgement comes.
+//! SYN cookies (RFC 4987 §3.6): while too many connections are half open, a SYN leaves no state.
+//! Its answer's number tells what is needed when the client's acknowledgement comes.
 //!
-//! A cookie has, from the top: 5 bits of the time in periods of 64 s, 3 bits of the client's MSS, and
-//! 24 bits of a hash that only Braid can compute, of the ends, the client's number, the period and
-//! the MSS. Window scaling, selective acknowledgements and timestamps have no room: such a
+//! A cookie has, from the top: 5 bits of the time in periods of 64 s, 3 bits of the client's MSS,
+//! and 24 bits of a hash that only Braid can compute, of the ends, the client's number, the period
+//! and the MSS. Window scaling, selective acknowledgements and timestamps have no room: such a
 //! connection goes without.
 
 use braid_connections::Secret;

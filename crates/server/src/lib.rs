@@ -1,9 +1,9 @@
 //! Servers as native functions (Microboxes, Liu et al., SIGCOMM 2018, §5): the connections of
 //! clients end here, and a program gets their bytes by sockets.
 //!
-//! A [`Server`] is such a program, for one connection: it learns when its [`Socket`] can be read and
-//! written, as with epoll, and reads, writes and closes it. [`Serving`] makes a native function of
-//! it, with SYN cookies, limits, back-pressure, and connections that survive reloads.
+//! A [`Server`] is such a program, for one connection: it learns when its [`Socket`] can be read
+//! and written, as with epoll, and reads, writes and closes it. [`Serving`] makes a native function
+//! of it, with SYN cookies, limits, back-pressure, and connections that survive reloads.
 //!
 //! The set "server" ([`register`]) has two functions: `pages` gives the files of a folder by HTTP,
 //! and `sockets` hands connections to another process ([`sockets`]), so that programs serve that do

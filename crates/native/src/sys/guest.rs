@@ -339,9 +339,8 @@ impl Host<'_> {
     }
 
     /// Calls [`Function::timer`] with this number once, as soon as the time goes on, behind all
-    /// other work that is due by then. In a live run, that is before the next burst, and when the
-    /// worker that waited for packets looks around: after some milliseconds, or when a descriptor
-    /// wakes it (`braid_io::wake_for`).
+    /// other work that is due by then. In a live run, that is before the next burst, and when a
+    /// worker that waited looks around, such as after a descriptor woke it (`braid_io::wake_for`).
     ///
     /// # Errors
     /// There are too many timers.

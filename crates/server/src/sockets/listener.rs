@@ -1,7 +1,7 @@
 //! Braid's Unix sockets, and the servers that have connected to them.
 //!
-//! A live run opens the sockets of its chain before it gives up its rights ([`open`]). They belong to
-//! the process, so they outlive reloads, and all workers share them.
+//! A live run opens the sockets of its chain before it gives up its rights ([`open`]). They belong
+//! to the process, so they outlive reloads, and all workers share them.
 
 use braid_handover::{ENDS, Ends, LISTENS, Listens};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -40,7 +40,7 @@ pub struct Listener {
 /// The servers that have connected to a socket.
 #[derive(Debug, Default)]
 struct Servers {
-    /// Those that have not said where they listen.
+    /// Servers that have not said where they listen.
     new: Vec<Channel>,
     listening: Vec<(Listens, Arc<Channel>)>,
     /// The number of the next choice among several servers.
@@ -149,7 +149,7 @@ impl Listener {
 }
 
 impl Servers {
-    /// Accepts servers, hears where they listen, and forgets those that have gone. Returns the
+    /// Accepts servers, hears where they listen, and forgets servers that have gone. Returns the
     /// number of processes that have died.
     fn renew(&mut self, socket: &OwnedFd) -> u64 {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -91,7 +91,7 @@ pub struct Shared {
     listener: Option<Arc<Listener>>,
     /// Where the events of all sockets arrive.
     watch: Arc<OwnedFd>,
-    /// Those that were given to servers, those that no server took, and the processes that died.
+    /// Connections that servers got, connections that no server took, and processes that died.
     counts: [u64; 3],
     bytes: Vec<u8>,
 }

@@ -106,7 +106,7 @@ struct Site {
     random: u64,
     /// Frames to hosts that are no clients here.
     strays: Vec<Vec<u8>>,
-    /// Frames that passed the server as they were, and the reasons of those that it dropped.
+    /// Frames that passed the server as they were, and the reasons of frames that it dropped.
     passed: usize,
     dropped: Vec<u32>,
 }
@@ -243,7 +243,7 @@ impl Site {
     }
 
     /// Goes on until all clients are done.
-    fn to_the_end(&mut self) {
+    fn run_to_the_end(&mut self) {
         let is_over = |site: &Self| site.clients.iter().all(|client| client.status().is_over);
         assert!(self.until(600_000, is_over), "the connections do not end");
     }

@@ -35,7 +35,7 @@ fn responses(to: &str) -> Vec<(String, Vec<u8>)> {
     let mut site = site("pages", parameters(&folder), 0, 1);
     site.client(4_000, to.as_bytes());
     site.clients[0].closes = true;
-    site.to_the_end();
+    site.run_to_the_end();
     assert_eq!(site.clients[0].failure(), None);
     split(&site.clients[0].received, !to.starts_with("HEAD"))
 }
@@ -94,7 +94,7 @@ fn requests_on_one_connection_are_answered_in_order() {
     let folder = folder();
     let mut site = site("pages", parameters(&folder), 0, 1);
     site.client(4_000, all.concat().as_bytes());
-    site.to_the_end();
+    site.run_to_the_end();
     let received = &site.clients[0].received;
     let at = received.windows(8).rposition(|eight| eight == b"HTTP/1.1").unwrap();
     let (head, _) = &split(&received[at..], true)[0];
@@ -218,7 +218,7 @@ fn clients_of_ipv6_are_served() {
     let mut site = site("pages", parameters(&folder), 10, 3);
     site.clients.push(Client::new(("2001:db8::7", 4_000), ("2001:db8::1", 81), BEGIN));
     site.clients[0].to_send.extend(request("GET /large.bin", "Connection: close\r\n").as_bytes());
-    site.to_the_end();
+    site.run_to_the_end();
     assert!(split(&site.clients[0].received, true)[0].1 == body_of_large());
 }
 

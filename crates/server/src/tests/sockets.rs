@@ -115,19 +115,20 @@ fn without_a_server_clients_are_refused() {
     let config = parameters(&folder);
     let mut site = site("sockets", config, 0, 1);
     site.client(4_000, b"");
-    site.to_the_end();
+    site.run_to_the_end();
     open(&path(&folder)).expect("a socket");
     // Nobody listens at this port.
     let _other = listens(&path(&folder), "0.0.0.0:81");
     site.client(4_001, b"");
-    site.to_the_end();
+    site.run_to_the_end();
     for client in &site.clients {
         assert_eq!(client.failure(), Some(Failure::Refused));
     }
     assert_eq!(site.counter("refused"), 2);
 }
 
-/// More bytes than all buffers have, in both directions, over a bad link and through other instances.
+/// More bytes than all buffers have, in both directions, over a bad link and through other
+/// instances.
 #[test]
 fn bytes_and_ends_arrive_in_both_directions() {
     for seed in 0..braid_cases::at_least(4).into() {
@@ -163,7 +164,7 @@ fn bytes_and_ends_arrive_in_both_directions() {
         assert!(received == to, "{} bytes", received.len());
         assert!(site.clients[0].received == back, "{} bytes", site.clients[0].received.len());
         drop(own);
-        site.to_the_end();
+        site.run_to_the_end();
         assert_eq!(site.clients[0].failure(), None);
         assert!(site.until(60_000, |site| site.connections() == 0));
         assert_eq!(site.server.problems(), []);
@@ -192,7 +193,7 @@ fn server_that_closes_ends_the_stream() {
     assert!(site.until(100, |_| read(&own).is_some_and(|bytes| bytes == b"hello")));
     assert_eq!(write(&own, b"goodbye"), 7);
     drop(own);
-    site.to_the_end();
+    site.run_to_the_end();
     assert_eq!(site.clients[0].received, b"goodbye");
     assert_eq!(site.clients[0].failure(), None);
 }
