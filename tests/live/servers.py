@@ -45,7 +45,7 @@ def scene(braid, engine, faults, workers=1):
             expect(site.get(port, "sub/index.html"), TEXT)
         for port in (PAGES, LIGHTTPD):
             kept_alive(site, port)
-            crowd(site, port, 5 if faults else 20)
+            crowd(site, port)
         upload(site)
         reloaded(site, run)
         mortal(site, run, lighttpd)
@@ -131,13 +131,13 @@ def kept_alive(site, port):
     expect(site.curl(port, "sub/", "image.bin", "sub/", more=more).stdout, "1 0 0 ")
 
 
-def crowd(site, port, least):
+def crowd(site, port):
     """Many connections at once, and then one for each request."""
     for more in ((), ("-H", "Connection: close")):
         text = site.world.run("client", "wrk", "-t1", "-c100", "-d1s", "--timeout", "30s", *more,
                               f"http://{ADDRESS}:{port}/sub/index.html")
         asked = int(re.search(r"(\d+) requests in", text)[1])
-        assert asked > least and "Non-2xx" not in text, text
+        assert asked > 0 and "Non-2xx" not in text, text
         assert not re.search(r"Socket errors: connect [1-9]", text), text
 
 
@@ -195,7 +195,8 @@ def mortal(site, run, lighttpd):
 
 def counter(run, name):
     """The value of a counter of the function that hands connections over."""
-    listing = json.loads(sh(run.command, "ctl", run.socket, "state", "others", "--json"))
+    listing = json.loads(sh(run.command, "ctl", run.socket, "state", "others", "--table", "counters",
+                            "--json"))
     return sum(value for of, value in counters(listing) if of == name)
 
 
