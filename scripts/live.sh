@@ -9,11 +9,11 @@ skip() { echo "NOT RUN between real hosts: $*"; exit 0; }
 . scripts/namespaces.sh
 need ping iputils-ping; need iperf3 iperf3; need dig bind9-dnsutils; need dnsmasq dnsmasq-base
 need traceroute traceroute; need tracepath iputils-tracepath
-need busybox busybox; need openssl openssl; need scapy3 python3-scapy
+need busybox busybox; need openssl openssl; need scapy3 python3-scapy; need lighttpd lighttpd
 prepare_namespaces
 
 if [ -z "${BRAID:-}" ]; then
-    cargo build --quiet --release --package braid-cli
+    cargo build --quiet --release --package braid-cli --package braid-preload
     BRAID=$(target_folder)/release/braid
 fi
 timeout 700 python3 -B tests/live/live.py "$BRAID" "$@"

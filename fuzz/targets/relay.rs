@@ -1,8 +1,8 @@
 #![no_main]
-//! Segments of a client and of a server come to the split proxies, mostly with numbers that fit,
-//! and with options and HTTP of any kind, and so do ICMP errors about segments of the proxies. What
-//! the proxies send must be right segments, and an instance must be able to go on from the memory
-//! of another one.
+//! Segments of a client and of a server come to the split proxies or to the server of pages, mostly
+//! with numbers that fit, and with options and HTTP of any kind, and so do ICMP errors about
+//! segments of the proxies. What they send must be right segments, and an instance must be able to
+//! go on from the memory of another one.
 
 use braid_native::{Checks, Config, Instance, Output, Reference, Value, Verdict};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh, checksum};
@@ -22,8 +22,10 @@ struct Numbers {
 
 fn instance(function: &str, config: &Config) -> Instance {
     braid_relay::register();
+    braid_server::register();
+    let set = if function == "pages" { braid_server::SET } else { braid_relay::SET };
     let reference = Reference {
-        library: braid_relay::SET.into(),
+        library: set.into(),
         function: function.into(),
         checks: Checks { records: false, observe: false },
         isolated: None,
@@ -62,7 +64,21 @@ fuzz_target!(|data: &[u8]| {
     if kind & 2 != 0 {
         config.push(("cache".to_owned(), Value::scalar(100_000)));
     }
-    let function = if kind & 1 == 0 { "tcp" } else { "http" };
+    let function = match kind & 9 {
+        0 => "tcp",
+        1 => "http",
+        _ => "pages",
+    };
+    if function == "pages" {
+        // The addresses of `build_fresh` are zeros. With some inputs, all SYNs get cookies.
+        let all = Value { rows: vec![vec![0, u128::MAX]], texts: Vec::new() };
+        config.push(("addresses".to_owned(), all));
+        config.push((
+            "folder".to_owned(),
+            Value::text(concat!(env!("CARGO_MANIFEST_DIR"), "/targets")),
+        ));
+        config.push(("half_open".to_owned(), Value::scalar((kind >> 4).into())));
+    }
     let shape = if kind & 4 == 0 { Shape::Tcp4 } else { Shape::Tcp6 };
     let mut proxy = instance(function, &config);
     let (mut ends, mut now) = ([Numbers::default(); 2], 1_000_000 * MS);

@@ -439,12 +439,13 @@ def main(braid, *words):
     from nat64 import nat64
     from relays import relays
     from segment import segment
+    from servers import servers
     from sides import sides
     from streams import streams
     from vpn import vpn
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, fragments, l7, dhcp,
-              segment, core, guards, gates, vpn, *tunnels)
+    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, servers, fragments, l7,
+              dhcp, segment, core, guards, gates, vpn, *tunnels)
     # How frames come does not depend on the engine.
     ports = (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]

@@ -2,13 +2,17 @@
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
-use braid_native::{Checks, Noted, Problem};
+use braid_native::{Checks, Noted, Problem, bridge};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Registers the sets of native functions that come with Braid.
 pub fn register() {
     braid_native_five::register();
     braid_relay::register();
+    braid_server::register();
     braid_fragments::register();
 }
 
@@ -33,6 +37,42 @@ fn check(chain: &mut Chain, set: impl Fn(&mut Checks)) {
 /// Whether a chain has native functions.
 pub fn any(chain: &Chain) -> bool {
     chain.nodes.iter().any(|node| node.model.native.is_some())
+}
+
+/// The folders from which functions of a chain serve files.
+pub fn served_folders(chain: &Chain) -> Vec<PathBuf> {
+    paths(chain, "pages", "folder")
+}
+
+/// The Unix sockets at which functions of a chain hand connections to servers.
+pub fn sockets(chain: &Chain) -> Vec<PathBuf> {
+    paths(chain, braid_server::sockets::NAME, "path")
+}
+
+/// Opens these sockets, unless this process has opened them before.
+///
+/// # Errors
+/// The reason why one cannot be opened.
+pub fn open_sockets(chain: &Chain) -> Result<(), String> {
+    let mut all = sockets(chain).into_iter();
+    all.try_for_each(|path| braid_server::sockets::open(&path))
+}
+
+/// The paths that a parameter of a function of the set of servers has in a chain.
+fn paths(chain: &Chain, function: &str, parameter: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for node in &chain.nodes {
+        let reference = node.model.native.as_ref().map(|native| &native.reference);
+        let is_it = |library: &str, name: &str| library == braid_server::SET && name == function;
+        if !reference.is_some_and(|at| is_it(&at.library, &at.function)) {
+            continue;
+        }
+        for (name, value) in bridge::config(&node.model, &node.params) {
+            let texts = value.texts.iter().filter(|text| name == parameter && !text.is_empty());
+            found.extend(texts.map(|text| PathBuf::from(OsStr::from_bytes(text))));
+        }
+    }
+    found
 }
 
 /// A problem of a native function, or of a stream function.

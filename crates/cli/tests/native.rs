@@ -380,3 +380,17 @@ fn classes_of_a_chain_stop_in_front_of_a_native_function() {
     assert_eq!(value["entries"][0]["programs"], json!([]));
     assert!(!value["entries"][1]["programs"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn live_run_has_the_sockets_of_its_servers_until_its_end() {
+    let folder = folder();
+    let declared = "native nf sockets(addresses: set<addr>, ports: set<port>, path: string)";
+    let call = "sockets(addresses: { 10.0.0.1 }, ports: { 80 }, path: \"the.sock\")";
+    chain(&folder, &format!("{declared} from \"server\";"), call);
+    live(&folder, &[]).code(0);
+    assert!(!folder.path("the.sock").exists(), "the run removes it");
+    folder.write("the.sock", "a file");
+    live(&folder, &[]).code(3).warns("the.sock: something else than a socket is there");
+    chain(&folder, &format!("{declared} from \"server\" isolated;"), call);
+    folder.braid(&["check", "chain.braid"]).code(1).warns("which an isolated function cannot do");
+}

@@ -14,7 +14,9 @@ impl Http {
             out.push(kind);
             number(first, out);
             number(second, out);
-            list(&messages.head, out);
+            // A head that has been given is not needed any more.
+            let is_in_head = matches!(messages.state, State::Start | State::Head);
+            list(if is_in_head { &messages.head } else { &[] }, out);
         }
         let methods = self.waiting.iter().map(|method| match method {
             Method::Other => 0,

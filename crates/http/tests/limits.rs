@@ -2,8 +2,8 @@
 
 mod support;
 
-use braid_http::Http;
 use braid_http::limits::{MAX_HEAD, MAX_PIPELINED};
+use braid_http::{Http, Part};
 use proptest::prelude::*;
 use support::{Seen, feed, moved};
 
@@ -169,6 +169,23 @@ const PIECES: &[&str] = &[
     "\0",
     "\u{ff}",
 ];
+
+/// What is saved while a head has been given, and nothing behind it has been asked for.
+#[test]
+fn head_that_was_given_is_not_given_again() {
+    let mut http = Http::default();
+    let bytes = b"GET /one HTTP/1.1\r\n\r\nGET /two HTTP/1.1\r\n\r\n";
+    let mut rest = &bytes[..];
+    assert!(matches!(http.next(true, &mut rest), Some(Part::Head(_))));
+    let mut saved = Vec::new();
+    http.put(&mut saved);
+    let mut http = Http::read(&mut saved.as_slice()).expect("what was saved");
+    let second = std::iter::from_fn(|| match http.next(true, &mut rest)? {
+        Part::Head(head) => Some(head.path()),
+        _ => Some(None),
+    });
+    assert_eq!(second.flatten().collect::<Vec<_>>(), [b"/two"]);
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(1_000)))]

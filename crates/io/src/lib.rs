@@ -25,6 +25,7 @@ mod ports;
 mod source;
 #[allow(unsafe_code, reason = "system calls that have no safe wrapper")]
 mod sys;
+mod wakers;
 
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
 pub use device::{Device, HOW_TO_GET_DPDK, dpdk_version, pool_for};
@@ -41,3 +42,4 @@ pub use ports::{
 };
 pub use source::{PacketSink, PacketSource, Progress};
 pub use sys::{Filter, XdpMode};
+pub use wakers::{wake_for, wakers};

@@ -357,6 +357,9 @@ static inline void braid_log(braid_host *h, const char *level, const char *text)
 /* Calls `f` every `ns` from the first packet on, or once, `ns` from now. */
 static inline int32_t braid_every(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, ns, f, arg); }
 static inline int32_t braid_after(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, 0, f, arg); }
+/* Calls `f` once, as soon as the time goes on, behind all other work that is due by then: in a live run before the next
+ * burst, and when the worker that waited for packets looks around. */
+static inline int32_t braid_soon(braid_host *h, braid_timer f, void *arg) { return h->api->timer(h, 0, UINT64_MAX, f, arg); }
 /* The memory of the flow with this number, initially zero; NULL when it has ended. */
 static inline void *braid_flow_memory(braid_host *h, braid_flow flow) { return h->api->flow_memory(h, flow); }
 /* Ends a flow now. */

@@ -43,8 +43,13 @@ struct Timer {
     after_ns: u64,
     /// When it fires next. `None` before the first packet.
     due: Option<u64>,
+    /// Whether it fires behind all other work, at the time to which the time goes on.
+    is_soon: bool,
     handler: Handler,
 }
+
+/// The delay and the period that stand for a timer that fires as soon as the time goes on.
+pub(crate) const SOON: (u64, u64) = (0, u64::MAX);
 
 /// A hash for the numbers of flows, which Braid chooses itself.
 #[derive(Default)]
@@ -397,11 +402,18 @@ impl State {
             self.misuse(format!("sets more than {MOST_TIMERS} timers"));
             return Err(Refused::Full);
         }
-        if after_ns == 0 {
+        let is_soon = (after_ns, period_ns) == SOON;
+        if after_ns == 0 && !is_soon {
             return Err(self.misuse("sets a timer of 0 ns".to_owned()));
         }
-        let due = self.started.then(|| self.now.saturating_add(after_ns));
-        self.timers.push(Timer { period_ns, after_ns, due, handler });
+        let (after_ns, period_ns) = if is_soon { (1, 0) } else { (after_ns, period_ns) };
+        let due = match (self.started, is_soon) {
+            (false, _) => None,
+            // At the end of time, it does not go on.
+            (true, true) => self.now.checked_add(after_ns),
+            (true, false) => Some(self.now.saturating_add(after_ns)),
+        };
+        self.timers.push(Timer { period_ns, after_ns, due, is_soon, handler });
         Ok(())
     }
 
@@ -458,9 +470,13 @@ impl State {
     /// time becomes its time.
     #[expect(clippy::indexing_slicing, reason = "`at` is a place in `timers`")]
     pub(crate) fn due(&mut self, now: u64) -> Option<Due> {
+        let due_of = |timer: &Timer| {
+            let due = timer.due.filter(|due| *due <= now);
+            due.map(|due| if timer.is_soon { now } else { due })
+        };
         let timer = (0..self.timers.len())
-            .filter_map(|at| Some((self.timers[at].due.filter(|due| *due <= now)?, at)))
-            .min();
+            .filter_map(|at| Some((due_of(&self.timers[at])?, at)))
+            .min_by_key(|(due, at)| (*due, self.timers[*at].is_soon, *at));
         let until = timer.map_or(now, |(due, _)| due);
         if let Some((deadline, number, flow)) = self.flows.ended_by(until) {
             self.now = self.now.max(deadline);

@@ -1,29 +1,10 @@
 //! What is between the two connections of a proxy.
 
 use crate::queue::Queue;
+use braid_connections::Side;
 use braid_native::{Host, Keeps};
 use std::ffi::CStr;
 use std::net::IpAddr;
-
-/// A side of a proxy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    /// The host that has opened the connection.
-    Client,
-    /// The host that the client names.
-    Server,
-}
-
-impl Side {
-    /// The other side.
-    #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
 
 /// The bytes for both sides.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

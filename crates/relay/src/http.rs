@@ -1,10 +1,11 @@
 //! A proxy for HTTP/1 that compresses what servers leave uncompressed, and keeps what they say may
 //! be kept.
 
-use crate::application::{Application, At, Queues, Side};
+use crate::application::{Application, At, Queues};
 use crate::cache::{self, Cache, Coming, Key};
 use crate::gzip::{Gzip, Idle};
 use crate::queue::Queue;
+use braid_connections::Side;
 use braid_http::wire::{list, number, read_bool, read_list};
 use braid_http::{Head, Line, Part};
 use braid_http::{Http as Messages, limits};

@@ -26,20 +26,27 @@ extern crate self as braid_relay;
 
 mod application;
 mod cache;
-mod connection;
-mod function;
 mod gzip;
 mod http;
 mod queue;
+mod relayed;
 #[cfg(test)]
 mod tests;
-pub mod wire;
 
-pub use application::{Application, At, Queues, Side, Unchanged};
-pub use function::{Http, Relay, Tcp};
+pub use application::{Application, At, Queues, Unchanged};
+pub use braid_connections::Side;
 pub use queue::Queue;
+pub use relayed::Relayed;
 
+use braid_connections::Connections;
 use braid_native::RawNf;
+
+/// A proxy with this application, as a native function.
+pub type Relay<A> = Connections<Relayed<A>>;
+/// A proxy that leaves the bytes as they are.
+pub type Tcp = Relay<Unchanged>;
+/// A proxy that compresses HTTP responses.
+pub type Http = Relay<http::Http>;
 
 /// The name of the set.
 pub const SET: &str = "relay";

@@ -81,6 +81,7 @@ pub fn c_library(source: &str, folder: &str) -> String {
 pub fn register_natives() {
     braid_native_five::register();
     braid_relay::register();
+    braid_server::register();
     braid_fragments::register();
 }
 

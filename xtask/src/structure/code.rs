@@ -3,7 +3,7 @@
 use super::{File, files, files_below, folders, scan};
 
 /// Crates with modules that may use unsafe code. Each lists these modules in its root.
-const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"];
+const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet", "preload"];
 
 /// Crates whose code handles packets. Their roots turn [`LINTS`] on. Exceptions say why they are
 /// right.

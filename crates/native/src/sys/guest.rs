@@ -5,6 +5,7 @@ use super::abi::{RawAction, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawW
 use super::info::Info;
 use super::shims;
 use crate::dump::Kind;
+use crate::host::SOON;
 use crate::record::Payload;
 use crate::stream::{Data, Decision};
 use crate::verdict::Verdict;
@@ -335,6 +336,17 @@ impl Host<'_> {
     /// As for [`Self::every`].
     pub fn after<T: Function>(&mut self, ns: u64, number: u32) -> Told {
         told(call!(self.raw, timer, ns, 0, Some(shims::timer::<T>), arg(number)))
+    }
+
+    /// Calls [`Function::timer`] with this number once, as soon as the time goes on, behind all
+    /// other work that is due by then. In a live run, that is before the next burst, and when a
+    /// worker that waited looks around, such as after a descriptor woke it (`braid_io::wake_for`).
+    ///
+    /// # Errors
+    /// There are too many timers.
+    pub fn soon<T: Function>(&mut self, number: u32) -> Told {
+        let (after, period) = SOON;
+        told(call!(self.raw, timer, after, period, Some(shims::timer::<T>), arg(number)))
     }
 
     /// The data for a flow; `None` when the flow has ended.

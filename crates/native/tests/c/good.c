@@ -174,7 +174,7 @@ static int32_t wrap_packet(void *self, braid_packet *p) {
 BRAID_NF(wrap, .packet = wrap_packet, .reasons = "no room", .profile = &tunnel_profile, .flow_bytes = sizeof(per_flow),
          .flow_capacity = 40);
 
-/* Logs the time: every second, and once after 1.5 s. */
+/* Logs the time: every second, once after 1.5 s, and when the time goes on for the first time. */
 static void tick(void *self, braid_host *host, void *arg) {
   (void)self;
   braid_log(host, "info", arg);
@@ -182,6 +182,7 @@ static void tick(void *self, braid_host *host, void *arg) {
 static int32_t clock_create(braid_host *host, void **self) {
   (void)self;
   braid_every(host, 1000000000, tick, "tick");
+  braid_soon(host, tick, "soon");
   return braid_after(host, 1500000000, tick, "once");
 }
 static void clock_flow_end(void *self, braid_host *host, braid_flow flow, void *memory) {

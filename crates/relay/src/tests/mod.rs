@@ -5,7 +5,7 @@ mod http;
 mod own;
 mod tcp;
 
-use crate::wire::{self, Ends, Frame};
+use braid_connections::wire::{self, Ends, Frame};
 use braid_endpoint::{Endpoint, Settings, Status};
 use braid_native::{Checks, Config, Instance, Output, Reference, Value, Verdict};
 use braid_packet::{Link, Packet, checksum};

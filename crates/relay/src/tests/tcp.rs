@@ -381,7 +381,7 @@ fn end_of_time_is_no_end_of_the_proxy() {
 /// An idle connection takes little: 10,000 of them are no burden.
 #[test]
 fn connections_are_small() {
-    use crate::function::Kept;
-    assert!(size_of::<Kept<crate::application::Unchanged>>() <= 1_536);
-    assert!(size_of::<Kept<crate::http::Http>>() <= 2_048);
+    use braid_connections::Kept;
+    assert!(size_of::<Kept<crate::Relayed<crate::Unchanged>>>() <= 1_536);
+    assert!(size_of::<Kept<crate::Relayed<crate::http::Http>>>() <= 2_048);
 }

@@ -14,7 +14,7 @@ use crate::load::Load;
 use crate::outcome::RunError;
 use crate::script::Script;
 use crate::steer::Steerer;
-use braid_io::{Unreceived, wait};
+use braid_io::{Unreceived, wait, wakers};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Compilation, Counters, Engine, Prepared};
 use braid_ir::snapshot::{Snapshot, staying};
@@ -23,6 +23,7 @@ use serde_json::Value;
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -431,7 +432,10 @@ impl<'a> Worker<'a> {
         }
         let ports = self.sink.devices.iter().map(|device| device.port.descriptor());
         let bell = self.exchange.as_ref().map(Exchange::bell);
-        let waited = wait(ports.chain(bell), patience);
+        // What functions on this worker wait for.
+        let wakers = wakers();
+        let others = wakers.iter().map(|waker| waker.as_fd());
+        let waited = wait(ports.chain(bell).chain(others), patience);
         self.exchange.iter().for_each(Exchange::wake);
         let unready = |error: io::Error| RunError::Read {
             name: "the devices".to_owned(),

@@ -6,6 +6,7 @@ mod in_stages;
 mod isolated;
 mod priority;
 mod relays;
+mod servers;
 mod workers;
 
 use braid_engine::{

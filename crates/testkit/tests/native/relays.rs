@@ -3,9 +3,9 @@
 
 use super::*;
 use braid_compiler::sharding::{Verdict, divide};
+use braid_connections::wire::{Ends, Frame, write};
 use braid_endpoint::{Endpoint, Settings};
 use braid_packet::Link;
-use braid_relay::wire::{Ends, Frame, write};
 use braid_testkit::record::{Detail, record};
 use std::collections::VecDeque;
 
@@ -88,7 +88,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\
 
 /// A conversation through a chain in the reference engine, as stimuli. With losses, some packets
 /// never come. Returns what the client got, too.
-fn conversation(chain: &Chain, port: u16, losses: bool) -> (Vec<Stimulus>, Vec<u8>) {
+pub fn conversation(chain: &Chain, port: u16, losses: bool) -> (Vec<Stimulus>, Vec<u8>) {
     let end = |text: &str, port| (text.parse().expect("an address"), port);
     let ends = Ends { from: end("10.0.0.7", port), to: end("192.0.2.1", 80) };
     let page = "A line of a page.\n".repeat(3_000);
@@ -124,7 +124,8 @@ fn conversation(chain: &Chain, port: u16, losses: bool) -> (Vec<Stimulus>, Vec<u
             }
             stimuli.push(step_now);
         }
-        let is_over = |host: &Host| host.endpoint.as_ref().is_some_and(|e| e.status().is_over);
+        // Without a connection to the server, the chain itself has answered.
+        let is_over = |host: &Host| host.endpoint.as_ref().is_none_or(|e| e.status().is_over);
         if is_over(&client) && is_over(&server) {
             break;
         }
@@ -138,40 +139,48 @@ fn conversation(chain: &Chain, port: u16, losses: bool) -> (Vec<Stimulus>, Vec<u
 #[test]
 fn workers_carry_on_the_same_conversations() {
     for (at, chain) in chains().into_iter().enumerate() {
-        let (divided, found) = divide(Chain { workers: 3, ..chain.clone() }).expect("a chain");
-        assert_eq!(found.verdict, Verdict::Split, "chain {at}: {:?}", found.why_not);
-        let (_, whole) = conversation(&chain, 40_000, false);
-        let (mut all, mut workers) = (Vec::new(), BTreeSet::new());
-        for port in 40_000..40_008 {
-            let (stimuli, received) = conversation(&divided, port, false);
-            assert_eq!(String::from_utf8_lossy(&received), String::from_utf8_lossy(&whole));
-            for stimulus in &stimuli {
-                if let Stimulus::Packet(ingress, packet) = stimulus {
-                    let mut packet = packet.clone();
-                    packet.ingress = *ingress;
-                    workers.insert(divided.worker(&packet, &packet.parse()));
-                }
-            }
-            all.push(stimuli);
-        }
-        assert_eq!(workers.len(), 3, "chain {at}: {workers:?}");
+        let divided = workers_agree(at, &chain);
         // Under another steering, segments of a connection come to several proxies.
-        let other = Chain { steering: harness::by_sender(&chain), ..divided.clone() };
+        let (_, whole) = conversation(&chain, 40_000, false);
+        let other = Chain { steering: harness::by_sender(&chain), ..divided };
         let is_lost = |port| conversation(&other, port, false).1 != whole;
         assert!((40_000..40_008).any(is_lost), "chain {at}");
-        let stimuli = by_turns(all);
-        let expected = record(harness::reference(&divided).as_mut(), &stimuli, Detail::End);
-        // Listings show the sums of the workers' counters.
-        let lines = braid_runtime::json::state_lines(&divided, expected.state.clone());
-        let lines: Vec<String> = lines.filter(|line| line.contains("\"connections\"")).collect();
-        let all = r#""shard":null,"table":"counters","value":{"connections":8}}"#;
-        assert!(!lines.is_empty() && lines.iter().all(|line| line.ends_with(all)), "{lines:?}");
-        for kind in [ENGINES[0], harness::USERS[0]] {
-            let conversations = (stimuli.clone(), expected.clone());
-            let differs = harness::differs_from_shards(&divided, kind, conversations);
-            assert!(differs.is_none(), "chain {at}: {}", differs.unwrap_or_default());
-        }
     }
+}
+
+/// Three workers that share eight conversations do the same as three shards of the reference, and
+/// clients get what they get from one worker. Returns the divided chain.
+pub fn workers_agree(at: usize, chain: &Chain) -> Chain {
+    let (divided, found) = divide(Chain { workers: 3, ..chain.clone() }).expect("a chain");
+    assert_eq!(found.verdict, Verdict::Split, "chain {at}: {:?}", found.why_not);
+    let (_, whole) = conversation(chain, 40_000, false);
+    let (mut all, mut workers) = (Vec::new(), BTreeSet::new());
+    for port in 40_000..40_008 {
+        let (stimuli, received) = conversation(&divided, port, false);
+        assert_eq!(String::from_utf8_lossy(&received), String::from_utf8_lossy(&whole));
+        for stimulus in &stimuli {
+            if let Stimulus::Packet(ingress, packet) = stimulus {
+                let mut packet = packet.clone();
+                packet.ingress = *ingress;
+                workers.insert(divided.worker(&packet, &packet.parse()));
+            }
+        }
+        all.push(stimuli);
+    }
+    assert_eq!(workers.len(), 3, "chain {at}: {workers:?}");
+    let stimuli = by_turns(all);
+    let expected = record(harness::reference(&divided).as_mut(), &stimuli, Detail::End);
+    // Listings show the sums of the workers' counters.
+    let lines = braid_runtime::json::state_lines(&divided, expected.state.clone());
+    let lines: Vec<String> = lines.filter(|line| line.contains("\"connections\"")).collect();
+    let all = r#""shard":null,"table":"counters","value":{"connections":8}}"#;
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.ends_with(all)), "{lines:?}");
+    for kind in [ENGINES[0], harness::USERS[0]] {
+        let conversations = (stimuli.clone(), expected.clone());
+        let differs = harness::differs_from_shards(&divided, kind, conversations);
+        assert!(differs.is_none(), "chain {at}: {}", differs.unwrap_or_default());
+    }
+    divided
 }
 
 /// The stimuli of several conversations at the same times.
@@ -194,16 +203,21 @@ fn engines_carry_on_the_same_conversation() {
             let text = String::from_utf8_lossy(&received);
             assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "chain {at}: {text}");
             assert_eq!(text.contains("Content-Encoding: gzip"), at > 0, "chain {at}");
-            let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-            let check = |engine: &harness::Engine, chain: &Chain| {
-                let found = engine.check(chain, &stimuli, &expected);
-                assert!(found.is_ok(), "chain {at}: {}", found.unwrap_err());
-            };
-            let engines = ENGINES.iter().filter(|engine| !losses || !engine.has_machine_code());
-            engines.for_each(|engine| check(engine, &chain));
-            if losses {
-                check(&ENGINES[0], &isolated::isolated(chain.clone()));
-            }
+            engines_agree(at, &chain, &stimuli, losses);
         }
+    }
+}
+
+/// All engines do what the reference does. With losses, only some of them are asked.
+pub fn engines_agree(at: usize, chain: &Chain, stimuli: &[Stimulus], losses: bool) {
+    let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::End);
+    let check = |engine: &harness::Engine, chain: &Chain| {
+        let found = engine.check(chain, stimuli, &expected);
+        assert!(found.is_ok(), "chain {at}: {}", found.unwrap_err());
+    };
+    let engines = ENGINES.iter().filter(|engine| !losses || !engine.has_machine_code());
+    engines.for_each(|engine| check(engine, chain));
+    if losses {
+        check(&ENGINES[0], &isolated::isolated(chain.clone()));
     }
 }

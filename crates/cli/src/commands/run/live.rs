@@ -195,6 +195,7 @@ impl Operator for Surroundings<'_> {
             if self.check_native {
                 native::check_records(&mut chain);
             }
+            native::open_sockets(&chain).map_err(Failure::input)?;
             let engines = engines::live(self.engine, &chain)?;
             Ok((chain, engines))
         };

@@ -144,7 +144,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let sinks = outputs::create(outputs, precision, events)?;
     if let Some(Devices { kinds, .. }) = &devices {
-        confine(args, kinds, &program, native::any(&chain))?;
+        native::open_sockets(&chain).map_err(Failure::input)?;
+        confine(args, kinds, &program, &chain)?;
     }
     let bytes = inputs.bytes();
     let begin = || begin(args, engine, &chain, bytes);
@@ -265,17 +266,19 @@ fn confine(
     args: &Args,
     devices: &[Device],
     program: &Program,
-    has_native: bool,
+    chain: &Chain,
 ) -> Result<(), Failure> {
+    let mut folders = program.folders();
+    folders.extend(native::served_folders(chain));
     sandbox::confine(&Needs {
         user: args.user.as_ref(),
         is_limited: !args.no_sandbox,
         devices,
-        has_native,
+        has_native: native::any(chain),
         file: &args.file,
-        folders: &program.folders(),
+        folders: &folders,
         state: args.state_dir.as_deref(),
-        socket: args.ctl.as_deref(),
+        sockets: &args.ctl.iter().cloned().chain(native::sockets(chain)).collect::<Vec<_>>(),
     })
 }
 
@@ -330,7 +333,9 @@ fn drive_live(
         kept,
     };
     let is_endless = args.time.is_none() && args.packets.is_none();
-    live::drive(run, &mut surroundings, ports, is_endless)
+    let done = live::drive(run, &mut surroundings, ports, is_endless);
+    braid_server::sockets::close_all();
+    done
 }
 
 /// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.

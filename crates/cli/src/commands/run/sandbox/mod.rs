@@ -60,7 +60,7 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         return Err(Failure::inconsistent("a thread runs before the sandbox"));
     }
     if let Some(user) = needs.user {
-        if let Some(socket) = needs.socket {
+        for socket in needs.sockets {
             user.own(socket).map_err(|why| Failure::file(socket, why))?;
         }
         if let Some(folder) = needs.state {

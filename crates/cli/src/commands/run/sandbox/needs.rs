@@ -21,6 +21,6 @@ pub struct Needs<'a> {
     pub folders: &'a [PathBuf],
     /// The folder for the chain's state.
     pub state: Option<&'a Path>,
-    /// The control socket.
-    pub socket: Option<&'a Path>,
+    /// The control socket, and those at which functions hand connections to servers.
+    pub sockets: &'a [PathBuf],
 }

@@ -33,6 +33,7 @@ fn rules(needs: &Needs<'_>) -> Result<RulesetStatus, RulesetError> {
     let readable = SYSTEM.map(PathBuf::from).into_iter();
     let readable = readable.chain(needs.folders.iter().map(|folder| named(folder)));
     let tap = needs.devices.iter().any(|device| matches!(device, Device::Tap(_)));
+    let sockets = needs.sockets.iter().filter_map(|socket| socket.parent()).map(named);
     let status = Ruleset::default()
         .handle_access(AccessFs::from_all(KNOWN))?
         .handle_access(AccessNet::from_all(KNOWN))?
@@ -41,8 +42,8 @@ fn rules(needs: &Needs<'_>) -> Result<RulesetStatus, RulesetError> {
         .add_rules(path_beneath_rules(readable, read))?
         .add_rules(path_beneath_rules(tap.then_some("/dev/net/tun"), device))?
         .add_rules(path_beneath_rules(needs.state.map(named), replace))?
-        // The run removes its socket at the end.
-        .add_rules(path_beneath_rules(needs.socket.and_then(Path::parent).map(named), remove))?
+        // The run removes its sockets at the end.
+        .add_rules(path_beneath_rules(sockets, remove))?
         .restrict_self()?;
     Ok(status.ruleset)
 }

@@ -120,6 +120,8 @@ const SOCKETS: &[i64] = &[
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     libc::SYS_eventfd2,
+    // To know whether the process of a server lives; not to send it signals.
+    libc::SYS_pidfd_open,
 ];
 
 /// What the process of an isolated function does with the files that it has.

@@ -1,16 +1,14 @@
-//! Proxies as native functions.
+//! The native function: a table of connections.
 
-use crate::application::{Application, Side, Unchanged};
-use crate::connection::{Connection, Opening};
-use crate::http;
+use crate::connection::{Connection, First, Opening, Side};
+use crate::secret::Secret;
+use crate::wanted::Wanted;
 use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
-use braid_http::wire::{list, number, read_list, read_number};
 use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may};
 use braid_packet::{Field, Header};
-use braid_tcp::Flags;
+use braid_tcp::{Flags, Reader, Stored as _, put_bytes};
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 
 /// How often the function looks for connections for which time has passed (ns).
 const TICK: u64 = 2_000_000;
@@ -19,12 +17,12 @@ const TICK: u64 = 2_000_000;
 const TURN: u64 = 1;
 /// The number of the timer of a turn.
 const TURN_TIMER: u32 = 1;
+/// The number of the timer with which the function asks for what has happened outside.
+const WATCH_TIMER: u32 = 2;
 /// The most frames that leave in a call.
 const MOST_FRAMES: u32 = 64;
 /// The most memory of all connections, unless it is configured (bytes).
 const MEMORY: u128 = 1 << 30;
-/// The initial sequence numbers go up by one in this time (ns), as RFC 6528 §3 asks.
-const ISN_TICK: u64 = 4_000;
 
 /// Drops for the function's reasons, by their numbers.
 const TOO_MANY: Verdict = Verdict::Drop(0);
@@ -34,15 +32,10 @@ const NOT_WHOLE: Verdict = Verdict::Drop(2);
 /// It reads whole packets. It changes none: it drops them, takes them, or lets them pass.
 static PROFILE: ProfileInfo = ProfileInfo::new(c"*", c"", may::DROP | may::REDIRECT);
 
-/// A proxy that leaves the bytes as they are.
-pub type Tcp = Relay<Unchanged>;
-/// A proxy that compresses HTTP responses.
-pub type Http = Relay<http::Http>;
-
-/// A proxy for the connections to some ports.
-pub struct Relay<A: Application> {
-    /// The first and the last one of each interval of ports.
-    ports: Vec<(u16, u16)>,
+/// The connections to some ports, as a native function with the parameters `ports`, `flows`,
+/// `idle`, `memory`, `mss` and `seed`.
+pub struct Connections<C: Connection> {
+    wanted: Wanted,
     settings: Settings,
     secret: Secret,
     /// The connections by their ends, from the client to the server.
@@ -51,14 +44,14 @@ pub struct Relay<A: Application> {
     due: BTreeSet<(u64, Flow)>,
     /// Whether a timer has been set after which connections answer.
     has_turn: bool,
+    /// Whether a timer has been set with which the function asks for what has happened outside.
+    has_watch: bool,
     /// The connections that only wait for late segments, the oldest first; and some that have gone.
     waiting: VecDeque<Flow>,
-    shared: A::Shared,
+    shared: C::Shared,
     counters: Vec<i32>,
-    /// The counter of connections, that of connections that servers have refused, and that of
-    /// connections that were ended because of their memory.
+    /// The counter of connections, and that of connections that were ended because of their memory.
     connections: i32,
-    refused: i32,
     too_large: i32,
     /// The most memory of all connections, and what they take now (bytes).
     most_memory: usize,
@@ -67,30 +60,10 @@ pub struct Relay<A: Application> {
     bytes: Vec<u8>,
 }
 
-/// On what initial sequence numbers depend besides the ends of a connection and the time.
-enum Secret {
-    /// A number that nobody knows, drawn for this instance.
-    Random(RandomState),
-    /// A configured number: all instances with it give the same numbers.
-    Seed(u128),
-}
-
-impl Secret {
-    fn hash(&self, ends: Ends) -> u64 {
-        match self {
-            Self::Random(state) => state.hash_one(ends),
-            Self::Seed(seed) => {
-                let mut hasher = DefaultHasher::new();
-                (seed, ends).hash(&mut hasher);
-                hasher.finish()
-            }
-        }
-    }
-}
-
 /// A connection and the time of its item in `due`.
-pub struct Kept<A> {
-    connection: Connection<A>,
+#[derive(Debug)]
+pub struct Kept<C> {
+    connection: C,
     due: Option<u64>,
     /// Whether it only waits for late segments.
     waits: bool,
@@ -98,29 +71,15 @@ pub struct Kept<A> {
     memory: usize,
 }
 
-impl<A: Application> Kept<A> {
-    fn new(connection: Connection<A>) -> Box<Self> {
+impl<C: Connection> Kept<C> {
+    fn new(connection: C) -> Box<Self> {
         Box::new(Self { connection, due: None, waits: false, memory: 0 })
     }
 }
 
-impl<A: Application> Relay<A> {
-    /// Whether connections to this port are proxied.
-    fn has(&self, port: u16) -> bool {
-        self.ports.iter().any(|(first, last)| (*first..=*last).contains(&port))
-    }
-
-    /// The initial sequence numbers of a connection (RFC 6528).
-    fn isns(&self, frame: &Frame<'_>, now: u64) -> [u32; 2] {
-        [frame.ends, frame.ends.reversed()].map(|ends| {
-            let number = self.secret.hash(ends).wrapping_add(now / ISN_TICK);
-            let [a, b, c, d, ..] = number.to_le_bytes();
-            u32::from_le_bytes([a, b, c, d])
-        })
-    }
-
+impl<C: Connection> Connections<C> {
     /// Enters when a connection is to be looked at again.
-    fn schedule(&mut self, flow: Flow, kept: &mut Kept<A>, due: Option<u64>) {
+    fn schedule(&mut self, flow: Flow, kept: &mut Kept<C>, due: Option<u64>) {
         if kept.due != due {
             self.forget(flow, kept.due);
             self.due.extend(due.map(|at| (at, flow)));
@@ -129,7 +88,7 @@ impl<A: Application> Relay<A> {
     }
 
     /// Enters how much memory a connection takes.
-    fn measure(&mut self, kept: &mut Kept<A>) {
+    fn measure(&mut self, kept: &mut Kept<C>) {
         let memory = kept.connection.memory();
         self.memory = self.memory - kept.memory + memory;
         kept.memory = memory;
@@ -146,7 +105,7 @@ impl<A: Application> Relay<A> {
     /// is over.
     fn run(
         &mut self,
-        (flow, kept): (Flow, &mut Kept<A>),
+        (flow, kept): (Flow, &mut Kept<C>),
         (now, most): (u64, usize),
         out: &mut dyn FnMut(Side, &[u8]),
     ) -> (usize, bool) {
@@ -168,7 +127,7 @@ impl<A: Application> Relay<A> {
     /// Ends the oldest connection that only waits. Returns whether there is one.
     fn make_room(&mut self, host: &mut Host<'_>) -> bool {
         while let Some(flow) = self.waiting.pop_front() {
-            if waits::<A>(flow, host) {
+            if waits::<C>(flow, host) {
                 host.end_flow(flow);
                 return true;
             }
@@ -178,7 +137,7 @@ impl<A: Application> Relay<A> {
 
     /// Tells the host what has been counted.
     fn count(&mut self, host: &mut Host<'_>) {
-        for (count, counter) in A::counts(&mut self.shared).iter_mut().zip(&self.counters) {
+        for (count, counter) in C::counts(&mut self.shared).zip(&self.counters) {
             if *count > 0 {
                 host.count(*counter, std::mem::take(count));
             }
@@ -212,25 +171,22 @@ impl<A: Application> Relay<A> {
     }
 
     /// Forgets a connection.
-    fn leave(&mut self, flow: Flow, kept: &Kept<A>) {
+    fn leave(&mut self, flow: Flow, kept: &Kept<C>) {
         self.memory -= kept.memory;
         self.flows.remove(&kept.connection.ends());
         self.forget(flow, kept.due);
     }
 
     /// A connection is over.
-    fn end(&mut self, flow: Flow, kept: &Kept<A>, host: &mut Host<'_>) {
+    fn end(&mut self, flow: Flow, kept: &Kept<C>, host: &mut Host<'_>) {
         self.leave(flow, kept);
-        if kept.connection.was_refused() {
-            host.count(self.refused, 1);
-        }
+        kept.connection.end(&mut self.shared);
         host.end_flow(flow);
     }
 
     /// The packet is of this flow. Returns what becomes of it.
     fn take(&mut self, flow: Flow, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let now = packet.host().now();
-        let is_from_left = packet.get(Field::PktBackward) != Some(1);
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         bytes.extend(packet.bytes());
@@ -244,22 +200,14 @@ impl<A: Application> Relay<A> {
             kept = None;
         }
         let verdict = match (kept, frame) {
-            (None, Some(frame)) if self.begins(&frame) => {
-                packet.host().count(self.connections, 1);
-                let opening = Opening {
-                    settings: self.settings,
-                    isns: self.isns(&frame, now),
-                    client_is_left: is_from_left,
-                    now,
-                };
-                let connection = Connection::new(&frame, opening, &self.shared);
-                self.flows.insert(frame.ends, flow);
-                self.answer_soon(flow, Kept::new(connection), packet, now);
-                Verdict::Consume
-            }
-            (None, _) => {
+            (None, Some(frame)) if frame.is_right => self.first(&frame, flow, packet),
+            (None, _) if !C::IS_END => {
                 packet.host().end_flow(flow);
                 Verdict::Forward
+            }
+            (None, frame) => {
+                packet.host().end_flow(flow);
+                if frame.is_some() { WRONG_CHECKSUM } else { NOT_WHOLE }
             }
             (Some(mut kept), Some(frame)) if frame.is_right => {
                 kept.connection.segment(&frame, now);
@@ -275,8 +223,44 @@ impl<A: Application> Relay<A> {
         verdict
     }
 
+    /// A right segment has come for which there is no connection. Returns what becomes of it.
+    fn first(
+        &mut self,
+        frame: &Frame<'_>,
+        flow: Flow,
+        packet: &mut PacketRef<'_, Self>,
+    ) -> Verdict {
+        let now = packet.host().now();
+        let opening = Opening {
+            settings: self.settings,
+            secret: &self.secret,
+            client_is_left: packet.get(Field::PktBackward) != Some(1),
+            flow,
+            now,
+            begins: self.begins(frame),
+        };
+        let answer = match C::first(frame, &opening, &mut self.shared) {
+            First::Begin(connection) => {
+                packet.host().count(self.connections, 1);
+                self.flows.insert(frame.ends, flow);
+                self.answer_soon(flow, Kept::new(connection), packet, now);
+                return Verdict::Consume;
+            }
+            First::Pass => None,
+            First::Answer(answer) => Some(answer),
+        };
+        packet.host().end_flow(flow);
+        let Some(answer) = answer else { return Verdict::Forward };
+        if let Some(frame) = answer {
+            // It is the only one, and no longer than a frame may be.
+            let _ = packet.send(&frame, Verdict::Back);
+        }
+        self.count(packet.host());
+        Verdict::Consume
+    }
+
     /// The packet is an ICMP message. It ends here if it tells of a segment that was too long for a
-    /// link, and that a proxied connection may have sent.
+    /// link, and that a connection here may have sent.
     fn hear_icmp(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let bytes: Vec<u8> = packet.bytes().into();
         let Some(message) = TooLong::of(&bytes) else { return Verdict::Forward };
@@ -296,18 +280,18 @@ impl<A: Application> Relay<A> {
         Verdict::Consume
     }
 
-    /// Whether a segment begins a connection that is proxied.
+    /// Whether a segment begins a connection that is wanted.
     fn begins(&self, frame: &Frame<'_>) -> bool {
         let Flags(flags) = frame.segment.flags;
         let is_syn = flags & (Flags::SYN.0 | Flags::ACK.0 | Flags::RST.0 | Flags::FIN.0);
-        frame.is_right && is_syn == Flags::SYN.0 && self.has(frame.ends.to.1)
+        frame.is_right && is_syn == Flags::SYN.0 && self.wanted.has_port(frame.ends.to.1)
     }
 
     /// Keeps a connection that answers in the next turn.
     fn answer_soon(
         &mut self,
         flow: Flow,
-        mut kept: Box<Kept<A>>,
+        mut kept: Box<Kept<C>>,
         packet: &mut PacketRef<'_, Self>,
         now: u64,
     ) {
@@ -323,8 +307,38 @@ impl<A: Application> Relay<A> {
         self.has_turn = self.has_turn || host.after::<Self>(TURN, TURN_TIMER).is_ok();
     }
 
+    /// Lets the connections act to which something has happened outside.
+    fn look_outside(&mut self, now: u64, host: &mut Host<'_>) {
+        if !C::watches(&self.shared) {
+            return;
+        }
+        for flow in C::woken(&mut self.shared, now) {
+            if let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) {
+                self.schedule(flow, &mut kept, Some(now));
+                put(kept, flow, host);
+            }
+        }
+    }
+
+    /// Reads what [`Function::save`] has written. `None` if the bytes are damaged.
+    fn read(&mut self, bytes: &mut Reader<'_>, host: &mut Host<'_>) -> Option<()> {
+        let now = host.now();
+        C::read_shared(&mut Reader(bytes.bytes()?), &mut self.shared)?;
+        while !bytes.is_at_end() {
+            let flow = Flow(u64::get(bytes)?);
+            let mut one = Reader(bytes.bytes()?);
+            let connection = C::read(&mut one, flow, &mut self.shared);
+            let mut kept = Kept::new(connection.filter(|_| one.is_at_end())?);
+            self.flows.insert(kept.connection.ends(), flow);
+            self.measure(&mut kept);
+            self.schedule(flow, &mut kept, Some(now));
+            *host.flow::<Self>(flow)? = Some(kept);
+        }
+        Some(())
+    }
+
     /// Keeps a connection for the next packets of its flow.
-    fn keep(&mut self, packet: &mut PacketRef<'_, Self>, kept: Box<Kept<A>>) {
+    fn keep(&mut self, packet: &mut PacketRef<'_, Self>, kept: Box<Kept<C>>) {
         if let Some(place) = packet.kept() {
             *place = Some(kept);
         }
@@ -338,18 +352,18 @@ fn way(to: Side, client_is_left: bool) -> Verdict {
 }
 
 /// Keeps a connection for the next packets of its flow.
-fn put<A: Application>(kept: Box<Kept<A>>, flow: Flow, host: &mut Host<'_>) {
-    if let Some(place) = host.flow::<Relay<A>>(flow) {
+fn put<C: Connection>(kept: Box<Kept<C>>, flow: Flow, host: &mut Host<'_>) {
+    if let Some(place) = host.flow::<Connections<C>>(flow) {
         *place = Some(kept);
     }
 }
 
 /// Whether a flow has a connection that only waits for late segments.
-fn waits<A: Application>(flow: Flow, host: &mut Host<'_>) -> bool {
-    matches!(host.flow::<Relay<A>>(flow), Some(Some(kept)) if kept.waits)
+fn waits<C: Connection>(flow: Flow, host: &mut Host<'_>) -> bool {
+    matches!(host.flow::<Connections<C>>(flow), Some(Some(kept)) if kept.waits)
 }
 
-impl<A: Application> Function for Relay<A> {
+impl<C: Connection> Function for Connections<C> {
     const INFO: Info = Info {
         scope: Scope::Biflow,
         full: Full::Refuse,
@@ -357,19 +371,13 @@ impl<A: Application> Function for Relay<A> {
         profile: Some(&PROFILE),
         reasons: c"too many connections\nwrong checksum\nnot a whole segment",
         sends: MOST_FRAMES,
-        keeps: A::KEEPS,
-        ..Info::new(A::ABOUT)
+        keeps: C::KEEPS,
+        ..Info::new(C::ABOUT)
     };
-    type Flow = Option<Box<Kept<A>>>;
+    type Flow = Option<Box<Kept<C>>>;
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
-        let port = |port: u128| u16::try_from(port).map_err(|_| "`ports` has other numbers");
-        let ports = host.config_rows::<2>("ports").into_iter();
-        let ports = ports.map(|[first, last]| Ok((port(first)?, port(last)?)));
-        let ports = ports.collect::<Result<Vec<_>, &str>>()?;
-        if ports.is_empty() {
-            return Err("it needs a parameter `ports`: the set of the servers' ports".to_owned());
-        }
+        let wanted = Wanted::new(host, C::IS_END)?;
         let mss = host.config("mss").unwrap_or(1_440);
         let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
         let most_memory = host.config("memory").unwrap_or(MEMORY);
@@ -377,23 +385,20 @@ impl<A: Application> Function for Relay<A> {
         let most_memory = usize::try_from(host.share(most_memory)).unwrap_or(usize::MAX);
         host.every::<Self>(TICK, 0).map_err(|_| "it needs a timer")?;
         Ok(Self {
-            ports,
+            wanted,
             settings: Settings { mss, ..Settings::default() },
-            secret: match host.config("seed") {
-                Ok(seed) if seed > 0 => Secret::Seed(seed),
-                _ => Secret::Random(RandomState::new()),
-            },
+            secret: Secret::new(host.config("seed").ok()),
             flows: HashMap::new(),
             due: BTreeSet::new(),
             has_turn: false,
+            has_watch: false,
             waiting: VecDeque::new(),
-            shared: A::shared(host)?,
+            shared: C::shared(host)?,
             connections: host.counter("connections"),
-            refused: host.counter("refused"),
             too_large: host.counter("ended for memory"),
             most_memory,
             memory: 0,
-            counters: A::COUNTERS.iter().map(|name| host.counter(name)).collect(),
+            counters: C::counters().map(|name| host.counter(name)).collect(),
             bytes: Vec::new(),
         })
     }
@@ -402,10 +407,7 @@ impl<A: Application> Function for Relay<A> {
         if packet.has(Header::Icmp) || packet.has(Header::Icmp6) {
             return self.hear_icmp(packet);
         }
-        let port = |field| packet.get(field).and_then(|port| u16::try_from(port).ok());
-        let ports = [port(Field::L4Sport), port(Field::L4Dport)];
-        let is_proxied = ports.into_iter().flatten().any(|port| self.has(port));
-        if !is_proxied || !packet.has(Header::Tcp) {
+        if !packet.has(Header::Tcp) || !self.wanted.has(packet) {
             return Verdict::Forward;
         }
         let mut flow = packet.flow();
@@ -420,7 +422,9 @@ impl<A: Application> Function for Relay<A> {
 
     fn timer(&mut self, number: u32, host: &mut Host<'_>) {
         self.has_turn = self.has_turn && number != TURN_TIMER;
+        self.has_watch = self.has_watch && number != WATCH_TIMER;
         let now = host.now();
+        self.look_outside(now, host);
         let mut left = MOST_FRAMES as usize;
         // Each connection has one turn.
         let due: Vec<(u64, Flow)> = self.due.range(..=(now, Flow(u64::MAX))).copied().collect();
@@ -433,7 +437,7 @@ impl<A: Application> Function for Relay<A> {
                 self.due.remove(&(at, flow));
                 continue;
             };
-            let client_is_left = kept.connection.client_is_left;
+            let client_is_left = kept.connection.client_is_left();
             let mut out = |side: Side, frame: &[u8]| {
                 // Refused only beyond the limit, which `most` keeps.
                 let _ = host.send_from_timer(frame, way(side, client_is_left));
@@ -449,8 +453,11 @@ impl<A: Application> Function for Relay<A> {
             }
         }
         self.relieve(now, host);
-        while self.waiting.pop_front_if(|flow| !waits::<A>(*flow, host)).is_some() {}
+        while self.waiting.pop_front_if(|flow| !waits::<C>(*flow, host)).is_some() {}
         self.count(host);
+        if C::watches(&self.shared) && !self.has_watch {
+            self.has_watch = host.soon::<Self>(WATCH_TIMER).is_ok();
+        }
     }
 
     fn flow_end(&mut self, flow: Flow, kept: Self::Flow, _host: &mut Host<'_>) {
@@ -460,32 +467,21 @@ impl<A: Application> Function for Relay<A> {
     }
 
     fn save(&mut self, host: &mut Host<'_>) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
+        let (mut out, mut shared) = (Vec::new(), Vec::new());
+        C::put_shared(&self.shared, &mut shared);
+        put_bytes(&shared, &mut out);
         for flow in host.flows() {
             if let Some(Some(kept)) = host.flow::<Self>(flow) {
                 let mut bytes = Vec::new();
-                kept.connection.put(&mut bytes);
-                number(flow.0, &mut out);
-                list(&bytes, &mut out);
+                kept.connection.put(&self.shared, &mut bytes);
+                flow.0.put(&mut out);
+                put_bytes(&bytes, &mut out);
             }
         }
         Some(out)
     }
 
-    fn restore(&mut self, mut bytes: &[u8], host: &mut Host<'_>) -> Result<(), String> {
-        let damaged = || "its memory is damaged".to_owned();
-        let now = host.now();
-        while !bytes.is_empty() {
-            let flow = Flow(read_number(&mut bytes).ok_or_else(damaged)?);
-            let mut one = read_list(&mut bytes, usize::MAX).ok_or_else(damaged)?;
-            let connection = Connection::read(&mut one, &self.shared);
-            let connection = connection.filter(|_| one.is_empty()).ok_or_else(damaged)?;
-            let mut kept = Kept::new(connection);
-            self.flows.insert(kept.connection.ends(), flow);
-            self.measure(&mut kept);
-            self.schedule(flow, &mut kept, Some(now));
-            *host.flow::<Self>(flow).ok_or_else(damaged)? = Some(kept);
-        }
-        Ok(())
+    fn restore(&mut self, bytes: &[u8], host: &mut Host<'_>) -> Result<(), String> {
+        self.read(&mut Reader(bytes), host).ok_or_else(|| "its memory is damaged".to_owned())
     }
 }

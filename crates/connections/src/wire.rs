@@ -3,7 +3,7 @@
 use braid_endpoint::{Incoming, Outgoing};
 use braid_packet::checksum::{self, Sum16};
 use braid_packet::proto;
-use braid_tcp::{Flags, Seq};
+use braid_tcp::{Flags, Reader, Seq, Stored as _, put_bytes};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The place of the type in a frame without VLAN tags.
@@ -29,14 +29,39 @@ pub struct Ends {
 
 impl Ends {
     /// The ends of a segment in the other direction.
+    #[must_use]
     pub fn reversed(self) -> Self {
         Self { from: self.to, to: self.from }
+    }
+
+    /// Writes them.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        for (address, port) in [self.from, self.to] {
+            match address {
+                IpAddr::V4(address) => put_bytes(&address.octets(), out),
+                IpAddr::V6(address) => put_bytes(&address.octets(), out),
+            }
+            port.put(out);
+        }
+    }
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    pub fn read(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { from: read_end(from)?, to: read_end(from)? })
     }
 
     /// The sum of the pseudo header for this many bytes of TCP.
     fn pseudo(&self, len: usize) -> Sum16 {
         pseudo([self.from.0, self.to.0], proto::TCP, len)
     }
+}
+
+/// Reads an address and a port.
+fn read_end(from: &mut Reader<'_>) -> Option<(IpAddr, u16)> {
+    let address = from.bytes()?;
+    let v4 = || <[u8; 4]>::try_from(address).ok().map(IpAddr::from);
+    let v6 = || <[u8; 16]>::try_from(address).ok().map(IpAddr::from);
+    Some((v4().or_else(v6)?, u16::get(from)?))
 }
 
 /// A segment of TCP in a frame.
@@ -55,6 +80,7 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// The segment in an Ethernet frame, maybe behind VLAN tags. `None` for all other frames: IP
     /// fragments, IPv6 with extension headers, and what is cut or malformed.
+    #[must_use]
     pub fn of(frame: &'a [u8]) -> Option<Self> {
         let (link, is_v4) = link(frame)?;
         let packet = frame.get(link.len()..)?;
@@ -94,6 +120,7 @@ pub struct TooLong {
 impl TooLong {
     /// The message in a frame: "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443
     /// §3.2). `None` for all other frames.
+    #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
         let (link, is_v4) = link(frame)?;
         let packet = frame.get(link.len()..)?;

@@ -1,0 +1,183 @@
+//! What a server is, and its socket.
+
+use braid_connections::wire::Ends;
+use braid_endpoint::{Endpoint, Status};
+use braid_native::{Flow, Host, Keeps};
+use braid_tcp::Reader;
+use std::ffi::CStr;
+use std::net::IpAddr;
+
+/// What can be done with a socket, as epoll tells it (level-triggered).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Events {
+    /// Bytes can be read.
+    pub is_readable: bool,
+    /// Bytes can be written.
+    pub is_writable: bool,
+    /// The client sends no more bytes, and all of them have been read.
+    pub is_at_end: bool,
+    /// The connection has failed: the client has reset it, or does not answer. The socket takes
+    /// and gives nothing any more, and the server is dropped behind this call.
+    pub has_failed: bool,
+}
+
+/// The server's end of a connection.
+///
+/// Buffers are bounded: [`Self::write`] takes what there is room for, and the client's window opens
+/// only as far as the server reads.
+#[derive(Debug)]
+pub struct Socket<'a> {
+    pub(crate) endpoint: &'a mut Endpoint,
+    pub(crate) ends: Ends,
+    pub(crate) now: u64,
+    pub(crate) end: &'a mut End,
+}
+
+/// How the server has ended the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum End {
+    /// It goes on.
+    #[default]
+    No,
+    /// The server neither reads nor writes any more. What was written still leaves.
+    Closed,
+    /// The client gets a RST.
+    Reset,
+}
+
+impl Socket<'_> {
+    /// The time (ns).
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The client's address and port.
+    #[must_use]
+    pub fn peer(&self) -> (IpAddr, u16) {
+        self.ends.from
+    }
+
+    /// The address and port at which the server serves.
+    #[must_use]
+    pub fn local(&self) -> (IpAddr, u16) {
+        self.ends.to
+    }
+
+    /// What can be done now.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        let Status { has_peer_closed, failure, .. } = self.endpoint.status();
+        let is_readable = !self.readable().is_empty();
+        Events {
+            is_readable,
+            is_writable: self.room() > 0,
+            is_at_end: has_peer_closed && !is_readable,
+            has_failed: failure.is_some(),
+        }
+    }
+
+    /// The next bytes of the client; others may follow behind them.
+    #[must_use]
+    pub fn readable(&self) -> &[u8] {
+        match self.endpoint.readable() {
+            ([], second) => second,
+            (first, _) => first,
+        }
+    }
+
+    /// The first `count` readable bytes have been read. The client may send as many others.
+    pub fn consume(&mut self, count: usize) {
+        self.endpoint.consume(count);
+    }
+
+    /// How many bytes can be written now. None behind [`Self::shut_down`].
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.endpoint.room()
+    }
+
+    /// Writes bytes, as far as there is room. Returns their number.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        self.endpoint.write(bytes)
+    }
+
+    /// Ends the server's direction: a FIN follows what was written. The client may go on to send.
+    pub fn shut_down(&mut self) {
+        self.endpoint.close();
+    }
+
+    /// The server is done: what was written still leaves, and a FIN behind it. What the client goes
+    /// on to send is thrown away for some seconds, so that no RST overtakes the last bytes.
+    pub fn close(&mut self) {
+        self.endpoint.close();
+        *self.end = End::Closed;
+    }
+
+    /// Gives the connection up: the client gets a RST.
+    pub fn reset(&mut self) {
+        *self.end = End::Reset;
+    }
+}
+
+/// A program that serves a connection. [`crate::Serving`] makes a native function of it.
+pub trait Server: Sized + Send + 'static {
+    /// What the function says of itself.
+    const ABOUT: &CStr;
+    /// The names of its counters. None by default.
+    const COUNTERS: &[&str] = &[];
+    /// What its function keeps. By default, the connections of a chain are divided among its
+    /// workers, and each worker has a [`Self::Shared`] of its own.
+    const KEEPS: Keeps = Keeps::Connections;
+    /// What all connections of an instance share.
+    type Shared: Send;
+
+    /// What all connections share, by the configuration.
+    ///
+    /// # Errors
+    /// The configuration cannot be used.
+    fn shared(host: &Host<'_>) -> Result<Self::Shared, String>;
+
+    /// What has been counted, in the order of the counters' names. It is set back to 0.
+    fn counts(_shared: &mut Self::Shared) -> &mut [u64] {
+        &mut []
+    }
+
+    /// Whether somebody listens at this address and port. If not, a client's SYN gets a RST.
+    fn listens(_at: (IpAddr, u16), _shared: &mut Self::Shared) -> bool {
+        true
+    }
+
+    /// A connection is established.
+    fn accept(flow: Flow, shared: &mut Self::Shared) -> Self;
+
+    /// Something may have changed: segments have come, [`Self::deadline`] is reached, or something
+    /// outside has woken the connection. The server does what can be done now.
+    fn ready(&mut self, socket: &mut Socket<'_>, shared: &mut Self::Shared);
+
+    /// When [`Self::ready`] is to run although nothing has come (ns).
+    fn deadline(&self) -> Option<u64> {
+        None
+    }
+
+    /// The memory that it takes besides its own size (bytes).
+    fn memory(&self) -> usize {
+        0
+    }
+
+    /// Writes what it needs to go on in another instance, for a reload or a state file.
+    fn put(&mut self, out: &mut Vec<u8>);
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    fn read(from: &mut Reader<'_>, flow: Flow, shared: &mut Self::Shared) -> Option<Self>;
+
+    /// As [`braid_connections::Connection::watches`].
+    fn watches(_shared: &Self::Shared) -> bool {
+        false
+    }
+
+    /// As [`braid_connections::Connection::woken`].
+    fn woken(_shared: &mut Self::Shared, _now: u64) -> Vec<Flow> {
+        Vec::new()
+    }
+}
