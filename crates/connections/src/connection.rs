@@ -65,6 +65,8 @@ pub trait Connection: Sized + Send + 'static {
     /// Whether the addresses and ports of servers are the function's own: it then needs a parameter
     /// `addresses`, takes the packets to these alone, and nothing that is to them goes on.
     const IS_END: bool = false;
+    /// Whether connections open further ones, to other hosts.
+    const OPENS: bool = false;
     /// What all connections of an instance share.
     type Shared: Send;
 
@@ -82,6 +84,11 @@ pub trait Connection: Sized + Send + 'static {
 
     /// A right segment has come for which there is no connection.
     fn first(frame: &Frame<'_>, opening: &Opening<'_>, shared: &mut Self::Shared) -> First<Self>;
+
+    /// The connection that has opened another one in which segments with these ends come.
+    fn opener(_shared: &Self::Shared, _ends: Ends) -> Option<Flow> {
+        None
+    }
 
     /// The ends, from the client to the server.
     fn ends(&self) -> Ends;

@@ -259,14 +259,33 @@ impl<C: Connection> Connections<C> {
         Verdict::Consume
     }
 
+    /// If the packet is a segment of a connection that another one has opened, that one gets it.
+    fn take_opened(&mut self, packet: &mut PacketRef<'_, Self>) -> Option<Verdict> {
+        let bytes: Vec<u8> = packet.bytes().into();
+        let frame = Frame::of(&bytes)?;
+        let flow = C::opener(&self.shared, frame.ends)?;
+        let host = packet.host();
+        let now = host.now();
+        let mut kept = host.flow::<Self>(flow).and_then(Option::take)?;
+        if frame.is_right {
+            kept.connection.segment(&frame, now);
+            self.measure(&mut kept);
+            self.schedule(flow, &mut kept, Some(now));
+            self.take_turn(host);
+        }
+        put(kept, flow, host);
+        Some(if frame.is_right { Verdict::Consume } else { WRONG_CHECKSUM })
+    }
+
     /// The packet is an ICMP message. It ends here if it tells of a segment that was too long for a
     /// link, and that a connection here may have sent.
     fn hear_icmp(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let bytes: Vec<u8> = packet.bytes().into();
         let Some(message) = TooLong::of(&bytes) else { return Verdict::Forward };
-        let flow =
-            self.flows.get(&message.ends).or_else(|| self.flows.get(&message.ends.reversed()));
-        let Some(flow) = flow.copied() else { return Verdict::Forward };
+        let (ends, reversed) = (message.ends, message.ends.reversed());
+        let flow = self.flows.get(&ends).or_else(|| self.flows.get(&reversed)).copied();
+        let flow = flow.or_else(|| C::opener(&self.shared, reversed));
+        let Some(flow) = flow else { return Verdict::Forward };
         let host = packet.host();
         let now = host.now();
         let Some(mut kept) = host.flow::<Self>(flow).and_then(Option::take) else {
@@ -345,6 +364,16 @@ impl<C: Connection> Connections<C> {
     }
 }
 
+/// The settings of endpoints, by the configuration.
+///
+/// # Errors
+/// The configuration cannot be used.
+pub fn settings(host: &Host<'_>) -> Result<Settings, String> {
+    let mss = host.config("mss").unwrap_or(1_440);
+    let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
+    Ok(Settings { mss, ..Settings::default() })
+}
+
 /// The way from a timer to a side.
 fn way(to: Side, client_is_left: bool) -> Verdict {
     let is_to_left = (to == Side::Client) == client_is_left;
@@ -378,15 +407,13 @@ impl<C: Connection> Function for Connections<C> {
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
         let wanted = Wanted::new(host, C::IS_END)?;
-        let mss = host.config("mss").unwrap_or(1_440);
-        let mss = u16::try_from(mss).map_err(|_| "`mss` is at most 65535")?;
         let most_memory = host.config("memory").unwrap_or(MEMORY);
         let most_memory = u64::try_from(most_memory).map_err(|_| "`memory` is too large")?;
         let most_memory = usize::try_from(host.share(most_memory)).unwrap_or(usize::MAX);
         host.every::<Self>(TICK, 0).map_err(|_| "it needs a timer")?;
         Ok(Self {
             wanted,
-            settings: Settings { mss, ..Settings::default() },
+            settings: settings(host)?,
             secret: Secret::new(host.config("seed").ok()),
             flows: HashMap::new(),
             due: BTreeSet::new(),
@@ -407,7 +434,15 @@ impl<C: Connection> Function for Connections<C> {
         if packet.has(Header::Icmp) || packet.has(Header::Icmp6) {
             return self.hear_icmp(packet);
         }
-        if !packet.has(Header::Tcp) || !self.wanted.has(packet) {
+        if !packet.has(Header::Tcp) {
+            return Verdict::Forward;
+        }
+        if C::OPENS
+            && let Some(verdict) = self.take_opened(packet)
+        {
+            return verdict;
+        }
+        if !self.wanted.has(packet) {
             return Verdict::Forward;
         }
         let mut flow = packet.flow();

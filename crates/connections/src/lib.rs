@@ -19,6 +19,6 @@ mod wanted;
 pub mod wire;
 
 pub use connection::{Connection, First, Opening, Side};
-pub use function::{Connections, Kept};
+pub use function::{Connections, Kept, settings};
 pub use peer::Peer;
 pub use secret::Secret;

@@ -33,6 +33,14 @@ impl Peer {
         Self::new(endpoint, link)
     }
 
+    /// The link header with which the host at the other end sends its frames here.
+    #[must_use]
+    pub fn incoming_link(&self) -> Vec<u8> {
+        let mut link = Vec::new();
+        wire::turn(&self.link, &mut link);
+        link
+    }
+
     /// A segment has come from the host at the other end.
     pub fn segment(&mut self, frame: &Frame<'_>, now: u64) {
         wire::turn(frame.link, &mut self.link);

@@ -5,8 +5,8 @@
 //! and written, as with epoll, and reads, writes and closes it. [`Serving`] makes a native function
 //! of it, with SYN cookies, limits, back-pressure, and connections that survive reloads.
 //!
-//! The set "server" ([`register`]) has two functions: `pages` gives the files of a folder by HTTP,
-//! and `sockets` hands connections to another process ([`sockets`]), so that programs serve that do
+//! The set "server" ([`register`]) has three functions: `pages` gives the files of a folder by HTTP,
+//! `balance` gives each HTTP request to one of other servers, and `sockets` hands connections to another process ([`sockets`]), so that programs serve that do
 //! not know of Braid.
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -14,7 +14,9 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+mod balance;
 mod cookies;
+mod outgoing;
 mod pages;
 mod served;
 mod server;
@@ -22,6 +24,8 @@ pub mod sockets;
 #[cfg(test)]
 mod tests;
 
+pub use balance::Balance;
+pub use outgoing::{MOST_OUTGOING, Outgoing};
 pub use pages::Pages;
 pub use served::Served;
 pub use server::{Events, Server, Socket};
@@ -35,11 +39,13 @@ pub type Serving<S> = Connections<Served<S>>;
 /// The name of the set.
 pub const SET: &str = "server";
 
+static BALANCE: RawNf = RawNf::of::<Serving<Balance>>();
 static PAGES: RawNf = RawNf::of::<Serving<Pages>>();
 static SOCKETS: RawNf = RawNf::of::<Serving<sockets::Handed>>();
 
 /// Registers the set in this program: `native nf pages(…) from "server";`
 pub fn register() {
+    braid_native::register(SET, "balance", &BALANCE);
     braid_native::register(SET, "pages", &PAGES);
     braid_native::register(SET, "sockets", &SOCKETS);
 }

@@ -1,10 +1,11 @@
 //! A connection that a server serves: its endpoint, and the server.
 
 use crate::cookies;
+use crate::outgoing::{Openers, Outgoings};
 use crate::server::{End, Server, Socket};
 use braid_connections::wire::{self, Ends, Frame, TooLong};
-use braid_connections::{Connection, First, Opening, Peer, Side};
-use braid_endpoint::{Endpoint, Failure, Outgoing, Status, refusal};
+use braid_connections::{Connection, First, Opening, Peer, Secret, Side, settings};
+use braid_endpoint::{Endpoint, Failure, Outgoing, Settings, Status, refusal};
 use braid_native::{Flow, Host, Keeps};
 use braid_tcp::{Flags, Reader, State, Stored as _, put_bytes};
 use std::ffi::CStr;
@@ -38,6 +39,9 @@ pub struct Shared<S> {
     most_half_open: usize,
     /// Until when acknowledgements of cookies count (ns).
     cookies_until: u64,
+    openers: Openers,
+    /// How connections to other hosts begin, if an instance goes on with those of another one.
+    opening: (Settings, Secret),
     counts: [u64; COUNTERS.len()],
 }
 
@@ -57,6 +61,7 @@ pub struct Served<S> {
     client_is_left: bool,
     flow: Flow,
     client: Peer,
+    outgoing: Outgoings,
     /// While it is half open.
     half_open: Option<Arc<()>>,
     /// From the time when it is established until the server has closed it.
@@ -68,8 +73,15 @@ pub struct Served<S> {
 }
 
 impl<S: Server> Served<S> {
-    fn new(frame: &Frame<'_>, opening: &Opening<'_>, endpoint: Endpoint) -> Self {
+    fn new(
+        frame: &Frame<'_>,
+        opening: &Opening<'_>,
+        endpoint: Endpoint,
+        openers: &Openers,
+    ) -> Self {
+        let settings = (opening.settings, opening.secret.clone());
         Self {
+            outgoing: Outgoings::new(opening.flow, settings, openers),
             ends: frame.ends,
             client_is_left: opening.client_is_left,
             flow: opening.flow,
@@ -93,8 +105,14 @@ impl<S: Server> Served<S> {
         }
         if let Some(server) = &mut self.server {
             let mut end = End::No;
-            let endpoint = &mut self.client.endpoint;
-            let mut socket = Socket { endpoint, ends: self.ends, now, end: &mut end };
+            self.outgoing.leave_by(&self.client);
+            let mut socket = Socket {
+                endpoint: &mut self.client.endpoint,
+                ends: self.ends,
+                now,
+                end: &mut end,
+                outgoing: &mut self.outgoing,
+            };
             server.ready(&mut socket, &mut shared.server);
             match end {
                 End::No if failure.is_none() => {}
@@ -112,6 +130,9 @@ impl<S: Server> Served<S> {
                     self.client.endpoint.abort();
                 }
             }
+        }
+        if self.server.is_none() {
+            self.outgoing.end();
         }
         self.linger(now);
     }
@@ -147,6 +168,7 @@ impl<S: Server> Connection for Served<S> {
     const ABOUT: &CStr = S::ABOUT;
     const KEEPS: Keeps = S::KEEPS;
     const IS_END: bool = true;
+    const OPENS: bool = S::CONNECTS;
     type Shared = Shared<S::Shared>;
 
     fn shared(host: &Host<'_>) -> Result<Self::Shared, String> {
@@ -158,6 +180,8 @@ impl<S: Server> Connection for Served<S> {
             half_open: Arc::new(()),
             most_half_open: most,
             cookies_until: 0,
+            openers: Openers::default(),
+            opening: (settings(host)?, Secret::new(host.config("seed").ok())),
             counts: [0; COUNTERS.len()],
         })
     }
@@ -180,7 +204,7 @@ impl<S: Server> Connection for Served<S> {
             return match endpoint.flatten() {
                 Some(endpoint) => {
                     shared.count(Count::BegunByCookies);
-                    First::Begin(Self::new(frame, opening, endpoint))
+                    First::Begin(Self::new(frame, opening, endpoint, &shared.openers))
                 }
                 None => First::Answer(refuse(frame)),
             };
@@ -199,7 +223,11 @@ impl<S: Server> Connection for Served<S> {
         let isn = secret.isn(frame.ends, *now);
         let endpoint = Endpoint::accept(settings, &frame.segment, isn, *now);
         let half_open = Some(Arc::clone(&shared.half_open));
-        First::Begin(Self { half_open, ..Self::new(frame, opening, endpoint) })
+        First::Begin(Self { half_open, ..Self::new(frame, opening, endpoint, &shared.openers) })
+    }
+
+    fn opener(shared: &Self::Shared, ends: Ends) -> Option<Flow> {
+        shared.openers.find(ends)
     }
 
     fn ends(&self) -> Ends {
@@ -211,14 +239,17 @@ impl<S: Server> Connection for Served<S> {
     }
 
     fn segment(&mut self, frame: &Frame<'_>, now: u64) {
-        if frame.ends == self.ends {
-            self.client.segment(frame, now);
+        match frame.ends == self.ends {
+            true => self.client.segment(frame, now),
+            false => self.outgoing.segment(frame, now),
         }
     }
 
     fn too_long(&mut self, message: &TooLong) -> bool {
-        message.ends == self.ends.reversed()
-            && self.client.endpoint.too_long(message.seq, message.most)
+        match message.ends == self.ends.reversed() {
+            true => self.client.endpoint.too_long(message.seq, message.most),
+            false => self.outgoing.too_long(message),
+        }
     }
 
     fn run(
@@ -230,6 +261,8 @@ impl<S: Server> Connection for Served<S> {
         self.serve(now, shared);
         let ends = self.ends.reversed();
         let sent = self.client.send(ends, (now, most), &mut |frame| out(Side::Client, frame));
+        let left = (now, most - sent);
+        let sent = sent + self.outgoing.send(left, &mut |frame| out(Side::Server, frame));
         if self.server.is_some() && self.client.endpoint.status().failure == Some(Failure::TimedOut)
         {
             // The server learns of what has happened while the endpoint was sending.
@@ -241,11 +274,13 @@ impl<S: Server> Connection for Served<S> {
     fn deadline(&self) -> Option<u64> {
         let server = self.server.as_ref().and_then(S::deadline);
         let linger = self.closed_at.map(|at| at.saturating_add(LINGER));
-        [self.client.endpoint.deadline(), server, linger].into_iter().flatten().min()
+        let peers = [self.client.endpoint.deadline(), self.outgoing.deadline()];
+        peers.into_iter().chain([server, linger]).flatten().min()
     }
 
     fn is_over(&self) -> bool {
-        self.client.endpoint.status().is_over && self.server.is_none()
+        let is_over = self.client.endpoint.status().is_over;
+        is_over && self.server.is_none() && self.outgoing.is_empty()
     }
 
     fn waits(&self) -> bool {
@@ -260,12 +295,13 @@ impl<S: Server> Connection for Served<S> {
 
     fn memory(&self) -> usize {
         let server = self.server.as_ref().map_or(0, |server| size_of::<S>() + server.memory());
-        self.client.endpoint.memory() + server
+        self.client.endpoint.memory() + self.outgoing.memory() + server
     }
 
     fn abort(&mut self) {
         self.server = None;
         self.client.endpoint.abort();
+        self.outgoing.end();
     }
 
     fn put(&mut self, _shared: &Self::Shared, out: &mut Vec<u8>) {
@@ -275,6 +311,7 @@ impl<S: Server> Connection for Served<S> {
         }
         self.closed_at.put(out);
         self.client.put(out);
+        self.outgoing.put(out);
         self.server.is_some().put(out);
         if let Some(server) = &mut self.server {
             let mut bytes = Vec::new();
@@ -290,6 +327,8 @@ impl<S: Server> Connection for Served<S> {
         let is_accepted = bool::get(from)?;
         let closed_at = Option::get(from)?;
         let client = Peer::read(from)?;
+        let mut outgoing = Outgoings::new(flow, shared.opening.clone(), &shared.openers);
+        outgoing.read(from)?;
         let server = match bool::get(from)? {
             true => {
                 let mut bytes = Reader(from.bytes()?);
@@ -298,7 +337,17 @@ impl<S: Server> Connection for Served<S> {
             }
             false => None,
         };
-        Some(Self { ends, client_is_left, flow, client, half_open, server, is_accepted, closed_at })
+        Some(Self {
+            ends,
+            client_is_left,
+            flow,
+            client,
+            outgoing,
+            half_open,
+            server,
+            is_accepted,
+            closed_at,
+        })
     }
 
     fn put_shared(shared: &Self::Shared, out: &mut Vec<u8>) {

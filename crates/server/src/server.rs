@@ -1,5 +1,6 @@
 //! What a server is, and its socket.
 
+use crate::outgoing::{Outgoing, Outgoings};
 use braid_connections::wire::Ends;
 use braid_endpoint::{Endpoint, Status};
 use braid_native::{Flow, Host, Keeps};
@@ -21,6 +22,28 @@ pub struct Events {
     pub has_failed: bool,
 }
 
+/// The next bytes of the host at the other end; others may follow behind them.
+pub(crate) fn next_bytes(endpoint: &Endpoint) -> &[u8] {
+    match endpoint.readable() {
+        ([], second) => second,
+        (first, _) => first,
+    }
+}
+
+impl Events {
+    /// Those of an endpoint.
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+        let Status { has_peer_closed, failure, .. } = endpoint.status();
+        let is_readable = !next_bytes(endpoint).is_empty();
+        Self {
+            is_readable,
+            is_writable: endpoint.room() > 0,
+            is_at_end: has_peer_closed && !is_readable,
+            has_failed: failure.is_some(),
+        }
+    }
+}
+
 /// The server's end of a connection.
 ///
 /// Buffers are bounded: [`Self::write`] takes what there is room for, and the client's window opens
@@ -31,6 +54,7 @@ pub struct Socket<'a> {
     pub(crate) ends: Ends,
     pub(crate) now: u64,
     pub(crate) end: &'a mut End,
+    pub(crate) outgoing: &'a mut Outgoings,
 }
 
 /// How the server has ended the connection.
@@ -67,23 +91,13 @@ impl Socket<'_> {
     /// What can be done now.
     #[must_use]
     pub fn events(&self) -> Events {
-        let Status { has_peer_closed, failure, .. } = self.endpoint.status();
-        let is_readable = !self.readable().is_empty();
-        Events {
-            is_readable,
-            is_writable: self.room() > 0,
-            is_at_end: has_peer_closed && !is_readable,
-            has_failed: failure.is_some(),
-        }
+        Events::of(self.endpoint)
     }
 
     /// The next bytes of the client; others may follow behind them.
     #[must_use]
     pub fn readable(&self) -> &[u8] {
-        match self.endpoint.readable() {
-            ([], second) => second,
-            (first, _) => first,
-        }
+        next_bytes(self.endpoint)
     }
 
     /// The first `count` readable bytes have been read. The client may send as many others.
@@ -114,6 +128,18 @@ impl Socket<'_> {
         *self.end = End::Closed;
     }
 
+    /// Opens a connection to another host, from the client's address and port. Bytes may be written
+    /// at once. `None` if there is one to this place, or if there are [`crate::MOST_OUTGOING`].
+    pub fn connect(&mut self, to: (IpAddr, u16)) -> Option<&mut Outgoing> {
+        let ends = Ends { from: self.ends.from, to };
+        self.outgoing.open(ends, self.now)
+    }
+
+    /// The connection to this place, if there is one.
+    pub fn outgoing(&mut self, to: (IpAddr, u16)) -> Option<&mut Outgoing> {
+        self.outgoing.find(to)
+    }
+
     /// Gives the connection up: the client gets a RST.
     pub fn reset(&mut self) {
         *self.end = End::Reset;
@@ -129,6 +155,10 @@ pub trait Server: Sized + Send + 'static {
     /// What its function keeps. By default, the connections of a chain are divided among its
     /// workers, and each worker has a [`Self::Shared`] of its own.
     const KEEPS: Keeps = Keeps::Connections;
+    /// Whether it calls [`Socket::connect`]. The segments of these connections come with other ends
+    /// than the client's, so a chain with them runs on one worker: [`Self::KEEPS`] must be
+    /// [`Keeps::Anything`].
+    const CONNECTS: bool = false;
     /// What all connections of an instance share.
     type Shared: Send;
 

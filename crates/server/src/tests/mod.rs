@@ -1,5 +1,6 @@
 //! Clients and a server, over a link that loses, delays and repeats frames.
 
+mod balance;
 mod flood;
 mod pages;
 mod sockets;

@@ -1,0 +1,188 @@
+//! A request that is being answered.
+
+use super::servers::Servers;
+use braid_http::{Head, Line};
+use braid_tcp::{Reader, Stored as _, put_bytes};
+
+/// How many servers may fail before the client learns of it.
+const MOST_FAILURES: u8 = 3;
+
+/// A request that is being answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exchange {
+    pub group: usize,
+    /// The server that is asked.
+    pub server: usize,
+    /// How many servers have failed.
+    pub failures: u8,
+    /// The head, as long as another server can be asked: nothing else has been sent, and nothing
+    /// has come.
+    pub head: Option<Vec<u8>>,
+    /// What waits to be sent to the server.
+    pub to_server: Vec<u8>,
+    /// Whether the server has taken the connection.
+    pub is_connected: bool,
+    /// Whether the request is complete.
+    pub is_asked: bool,
+    /// Whether the response has begun, and whether what has begun is an interim response.
+    pub is_answering: bool,
+    pub is_interim: bool,
+    /// Whether a response has no body, whatever its head says.
+    is_head: bool,
+    /// Whether the connection goes over to another protocol if the server agrees.
+    upgrades: bool,
+    /// Whether it has gone over.
+    pub is_tunnel: bool,
+    /// Whether the client's connection ends behind the response, and whether the server's does.
+    pub closes: bool,
+    pub server_closes: bool,
+    /// Whether the response lasts until the server's connection ends.
+    pub until_end: bool,
+}
+
+impl Exchange {
+    /// For a request with this head.
+    ///
+    /// # Errors
+    /// The status of the response, if no server may get the request.
+    pub fn of(head: &Head<'_>, servers: &mut Servers, now: u64) -> Result<Self, &'static str> {
+        let group = servers.group(head.bytes);
+        let method = match head.line {
+            Line::Request { method: "CONNECT", .. } => return Err("405 Method Not Allowed"),
+            Line::Request { method, .. } => method,
+            Line::Response { .. } => "",
+        };
+        let server = servers.choose(group, now).ok_or("502 Bad Gateway")?;
+        let upgrades = has_word(head, b"upgrade");
+        let bytes = if upgrades { head.bytes.to_vec() } else { rewritten(head, false) };
+        Ok(Self {
+            group,
+            server,
+            failures: 0,
+            to_server: bytes.clone(),
+            head: Some(bytes),
+            is_connected: false,
+            is_asked: false,
+            is_answering: false,
+            is_interim: false,
+            is_head: method == "HEAD",
+            upgrades,
+            is_tunnel: false,
+            closes: is_last(head),
+            server_closes: false,
+            until_end: false,
+        })
+    }
+
+    /// The head of a response has come. Returns the one for the client.
+    pub fn answer(&mut self, head: &Head<'_>) -> Vec<u8> {
+        let code = match head.line {
+            Line::Response { code, .. } => code,
+            Line::Request { .. } => 0,
+        };
+        self.head = None;
+        self.is_interim = (100..=199).contains(&code) && code != 101;
+        if self.is_interim {
+            return head.bytes.to_vec();
+        }
+        self.is_answering = true;
+        self.is_tunnel = self.upgrades && code == 101;
+        if self.is_tunnel {
+            return head.bytes.to_vec();
+        }
+        let has_length = head.is_chunked() || !matches!(head.content_length(), Ok(None));
+        let has_body = !self.is_head && !matches!(code, 204 | 304);
+        self.until_end = has_body && !has_length;
+        self.server_closes = is_last(head) || self.until_end;
+        self.closes |= self.until_end;
+        rewritten(head, self.closes)
+    }
+
+    /// Asks another server of the group, if the request can be sent again. Returns whether there is
+    /// one.
+    pub fn ask_again(&mut self, servers: &mut Servers, now: u64) -> bool {
+        self.failures += 1;
+        let next = servers.choose(self.group, now).filter(|_| self.failures < MOST_FAILURES);
+        let (Some(server), Some(head)) = (next, &self.head) else { return false };
+        (self.server, self.is_connected) = (server, false);
+        self.to_server = head.clone();
+        true
+    }
+
+    /// Writes it.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        (self.group as u64).put(out);
+        (self.server as u64).put(out);
+        self.failures.put(out);
+        self.head.is_some().put(out);
+        put_bytes(self.head.as_deref().unwrap_or_default(), out);
+        put_bytes(&self.to_server, out);
+        let Self { is_connected, is_asked, is_answering, is_interim, is_head, upgrades, .. } = self;
+        let Self { is_tunnel, closes, server_closes, until_end, .. } = self;
+        for flag in [is_connected, is_asked, is_answering, is_interim, is_head, upgrades]
+            .into_iter()
+            .chain([is_tunnel, closes, server_closes, until_end])
+        {
+            flag.put(out);
+        }
+    }
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    pub fn read(from: &mut Reader<'_>) -> Option<Self> {
+        let (group, server) = (u64::get(from)?, u64::get(from)?);
+        let (failures, has_head) = (u8::get(from)?, bool::get(from)?);
+        let (head, to_server) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
+        Some(Self {
+            group: usize::try_from(group).ok()?,
+            server: usize::try_from(server).ok()?,
+            failures,
+            head: has_head.then_some(head),
+            to_server,
+            is_connected: bool::get(from)?,
+            is_asked: bool::get(from)?,
+            is_answering: bool::get(from)?,
+            is_interim: bool::get(from)?,
+            is_head: bool::get(from)?,
+            upgrades: bool::get(from)?,
+            is_tunnel: bool::get(from)?,
+            closes: bool::get(from)?,
+            server_closes: bool::get(from)?,
+            until_end: bool::get(from)?,
+        })
+    }
+}
+
+/// Whether a field Connection has this word, in lower case.
+fn has_word(head: &Head<'_>, word: &[u8]) -> bool {
+    let has = |value: &[u8]| {
+        value.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(word))
+    };
+    head.values("connection").any(has)
+}
+
+/// Whether the connection ends behind this message (RFC 9112 §9.3).
+fn is_last(head: &Head<'_>) -> bool {
+    let (line, _) = head.first_line();
+    let is_old = line.starts_with(b"HTTP/1.0") || line.ends_with(b"HTTP/1.0");
+    has_word(head, b"close") || is_old && !has_word(head, b"keep-alive")
+}
+
+/// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and with the
+/// word that the connection ends.
+fn rewritten(head: &Head<'_>, closes: bool) -> Vec<u8> {
+    let is_own = |name: &str| {
+        ["connection", "keep-alive", "proxy-connection"]
+            .iter()
+            .any(|own| name.eq_ignore_ascii_case(own))
+    };
+    let (line, _) = head.first_line();
+    let mut bytes = [line, b"\r\n"].concat();
+    for (name, value) in head.fields().filter(|(name, _)| !is_own(name)) {
+        bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    if closes {
+        bytes.extend(b"Connection: close\r\n");
+    }
+    bytes.extend(b"\r\n");
+    bytes
+}

@@ -1,0 +1,369 @@
+//! A load balancer for HTTP/1: each request of a client's connection goes to a server of its own
+//! (Microboxes, Liu et al., SIGCOMM 2018, §5, "L7 load balancer").
+
+mod exchange;
+mod servers;
+
+use crate::outgoing::Outgoing;
+use crate::server::{Events, Server, Socket};
+use braid_http::{Http, Part};
+use braid_native::{Flow, Host, Keeps};
+use braid_tcp::{Reader, Stored as _, put_bytes};
+use exchange::Exchange;
+use servers::Servers;
+use std::ffi::CStr;
+
+/// As much waits for an end at most, besides what its endpoint has (bytes).
+const MOST: usize = 64 << 10;
+
+/// How long a server waits whose old connection has not ended yet (ns).
+const RETRY: u64 = 1_000_000;
+
+/// The names of the counters.
+const COUNTERS: [&str; 4] = ["requests", "asked again", "not answered", "refused requests"];
+
+/// What is counted, by its place among the names.
+#[derive(Clone, Copy)]
+enum Count {
+    Requests,
+    /// Requests that went to another server because one had failed.
+    Again,
+    /// Requests whose client got an error because servers had failed.
+    Failed,
+    /// Requests that are malformed, or for a tunnel.
+    Refused,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct Balance {
+    http: Http,
+    exchange: Option<Exchange>,
+    /// What waits to be sent to the client.
+    to_client: Vec<u8>,
+    /// Whether the connection ends behind that.
+    closes: bool,
+    /// The servers to which there are connections.
+    used: Vec<usize>,
+    /// Whether a response was cut: the client gets a RST.
+    is_broken: bool,
+    /// When a server is to be asked whose old connection has not ended yet (ns).
+    retry_at: Option<u64>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    servers: Servers,
+    counts: [u64; COUNTERS.len()],
+}
+
+impl Shared {
+    fn count(&mut self, what: Count) {
+        if let Some(count) = self.counts.get_mut(what as usize) {
+            *count += 1;
+        }
+    }
+
+    /// The connection to a server, if there is one.
+    fn connection<'s>(
+        &self,
+        server: usize,
+        socket: &'s mut Socket<'_>,
+    ) -> Option<&'s mut Outgoing> {
+        socket.outgoing(self.servers.place(server)?)
+    }
+}
+
+impl Balance {
+    fn with(http: Http) -> Self {
+        let (exchange, to_client, used) = (None, Vec::new(), Vec::new());
+        let (closes, is_broken, retry_at) = (false, false, None);
+        Self { http, exchange, to_client, closes, used, is_broken, retry_at }
+    }
+
+    /// The client gets an error, and its connection ends.
+    fn refuse(&mut self, status: &str) {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        self.to_client.extend(head.as_bytes());
+        (self.exchange, self.closes) = (None, true);
+    }
+
+    /// Takes the next part of the client's requests. Returns whether there was one.
+    fn read_request(&mut self, socket: &mut Socket<'_>, shared: &mut Shared) -> bool {
+        let Self { http, exchange, .. } = self;
+        // One request is answered at a time, and its body waits until a server has taken it.
+        let reads = match exchange {
+            Some(one) if one.is_asked => return false,
+            Some(one) => one.is_connected && one.to_server.len() < MOST,
+            None => true,
+        };
+        let bytes = if reads { socket.readable() } else { &[] };
+        let (len, mut rest) = (bytes.len(), bytes);
+        let part = http.next(true, &mut rest);
+        let is_part = part.is_some();
+        let mut refused = None;
+        match (part, exchange) {
+            (Some(Part::Head(head)), exchange) => {
+                shared.count(Count::Requests);
+                match Exchange::of(&head, &mut shared.servers, socket.now()) {
+                    Ok(one) => *exchange = Some(one),
+                    Err(status) => refused = Some(status),
+                }
+            }
+            (Some(Part::Body(bytes, _)), Some(one)) => {
+                one.head = None;
+                one.to_server.extend(bytes);
+            }
+            (Some(Part::End), Some(one)) => one.is_asked = true,
+            (None, _) => {}
+            _ => refused = Some("400 Bad Request"),
+        }
+        let taken = len - rest.len();
+        if !is_part && len > 0 && http.is_over(true) {
+            refused = Some("400 Bad Request");
+        }
+        socket.consume(taken);
+        if let Some(status) = refused {
+            shared.count(Count::Refused);
+            self.refuse(status);
+        }
+        is_part || taken > 0
+    }
+
+    /// Connects to the server, and sends it what waits. Returns whether anything was sent.
+    fn ask(&mut self, socket: &mut Socket<'_>, shared: &mut Shared) -> bool {
+        let Some(one) = &mut self.exchange else { return false };
+        let now = socket.now();
+        let Some(place) = shared.servers.place(one.server) else { return false };
+        if socket.outgoing(place).is_none() {
+            if socket.connect(place).is_none() {
+                // An old connection between the same ports has not ended yet.
+                self.retry_at = Some(now.saturating_add(RETRY));
+                return false;
+            }
+            self.used.push(one.server);
+        }
+        let Some(server) = socket.outgoing(place) else { return false };
+        let Events { has_failed, is_at_end, .. } = server.events();
+        if (has_failed || is_at_end) && !one.is_answering {
+            // A server may end a connection just when it gets another request.
+            if !one.is_connected || has_failed {
+                shared.servers.failed(one.server, now);
+            }
+            server.reset();
+            let is_asked = one.ask_again(&mut shared.servers, now);
+            shared.count(if is_asked { Count::Again } else { Count::Failed });
+            if !is_asked {
+                self.refuse("502 Bad Gateway");
+            }
+            return true;
+        }
+        let was_connected = std::mem::replace(&mut one.is_connected, server.is_established());
+        let count = server.write(&one.to_server);
+        one.to_server.drain(..count);
+        count > 0 || one.is_connected != was_connected
+    }
+
+    /// Takes the next part of the server's response. Returns whether there was one.
+    fn read_response(&mut self, socket: &mut Socket<'_>, shared: &mut Shared) -> bool {
+        let Self { http, exchange, to_client, is_broken, .. } = self;
+        let Some(one) = exchange.as_mut().filter(|_| to_client.len() < MOST) else { return false };
+        let Some(server) = shared.connection(one.server, socket) else { return false };
+        let is_at_end = server.events().is_at_end;
+        let bytes = server.readable();
+        let (len, mut rest) = (bytes.len(), bytes);
+        let part = http.next(false, &mut rest);
+        let is_part = part.is_some();
+        let (mut is_over, mut is_malformed) = (false, false);
+        match part {
+            Some(Part::Head(head)) => to_client.extend(one.answer(&head)),
+            Some(Part::Body(bytes, _)) => to_client.extend(bytes),
+            Some(Part::End) if one.is_interim => one.is_interim = false,
+            Some(Part::End) => is_over = true,
+            Some(Part::Malformed | Part::Crowded) => is_malformed = true,
+            None if one.is_answering && is_at_end && len == rest.len() => {
+                // The end of the connection is the end of the response, or cuts it.
+                is_over = one.until_end;
+                *is_broken = !is_over;
+            }
+            None => is_malformed = http.is_over(false) && len > 0 && !one.is_tunnel,
+        }
+        let taken = len - rest.len();
+        server.consume(taken);
+        if is_over {
+            if one.server_closes || !one.is_asked {
+                server.reset();
+            }
+            self.closes = one.closes || !one.is_asked;
+            self.exchange = None;
+        } else if is_malformed && one.is_answering {
+            self.is_broken = true;
+        } else if is_malformed {
+            shared.count(Count::Failed);
+            self.refuse("502 Bad Gateway");
+        }
+        is_part || taken > 0
+    }
+
+    /// Carries bytes of another protocol both ways. Returns whether there were any.
+    fn carry(&mut self, socket: &mut Socket<'_>, shared: &Shared) -> bool {
+        let Some(one) = &mut self.exchange else { return false };
+        let mut moved = 0;
+        if one.to_server.len() < MOST {
+            let bytes = socket.readable();
+            one.to_server.extend(bytes);
+            let count = bytes.len();
+            socket.consume(count);
+            moved += count;
+        }
+        let client_has_ended = socket.events().is_at_end;
+        let Some(server) = shared.connection(one.server, socket) else {
+            self.is_broken = true;
+            return false;
+        };
+        let count = server.write(&one.to_server);
+        one.to_server.drain(..count);
+        if self.to_client.len() < MOST {
+            let bytes = server.readable();
+            self.to_client.extend(bytes);
+            let count = bytes.len();
+            server.consume(count);
+            moved += count;
+        }
+        let Events { is_at_end, has_failed, .. } = server.events();
+        if client_has_ended && one.to_server.is_empty() {
+            server.shut_down();
+        }
+        self.is_broken = has_failed;
+        if is_at_end && self.to_client.is_empty() {
+            socket.shut_down();
+            self.closes = client_has_ended;
+        }
+        moved + count > 0
+    }
+
+    /// Closes all connections to servers. One of them may be answering.
+    fn leave_servers(&mut self, socket: &mut Socket<'_>, shared: &Shared) {
+        for server in self.used.drain(..) {
+            let answers = self.exchange.as_ref().is_some_and(|one| one.server == server);
+            match shared.connection(server, socket) {
+                Some(server) if answers => server.reset(),
+                Some(server) => server.close(),
+                None => {}
+            }
+        }
+    }
+
+    /// Closes connections to servers that these have ended. None of them is being used.
+    fn close_ended(&mut self, socket: &mut Socket<'_>, shared: &Shared) {
+        self.used.retain(|server| {
+            let Some(server) = shared.connection(*server, socket) else { return false };
+            let Events { is_readable, is_at_end, has_failed, .. } = server.events();
+            // Nobody has asked for what it says.
+            let is_useless = is_readable || is_at_end || has_failed;
+            if is_useless {
+                server.reset();
+            }
+            !is_useless
+        });
+    }
+}
+
+impl Server for Balance {
+    const ABOUT: &CStr = c"gives each HTTP request to a server that it asks for";
+    const COUNTERS: &[&str] = &COUNTERS;
+    const KEEPS: Keeps = Keeps::Anything;
+    const CONNECTS: bool = true;
+    type Shared = Shared;
+
+    fn shared(host: &Host<'_>) -> Result<Shared, String> {
+        Ok(Shared { servers: Servers::new(host)?, counts: [0; COUNTERS.len()] })
+    }
+
+    fn counts(shared: &mut Shared) -> &mut [u64] {
+        &mut shared.counts
+    }
+
+    fn accept(_flow: Flow, _shared: &mut Shared) -> Self {
+        Self::with(Http::default())
+    }
+
+    fn ready(&mut self, socket: &mut Socket<'_>, shared: &mut Shared) {
+        self.retry_at = None;
+        if socket.events().has_failed {
+            return self.leave_servers(socket, shared);
+        }
+        loop {
+            let count = socket.write(&self.to_client);
+            self.to_client.drain(..count);
+            if self.closes {
+                break;
+            }
+            let moved = match &self.exchange {
+                Some(one) if one.is_tunnel => self.carry(socket, shared),
+                _ => {
+                    let is_read = self.read_request(socket, shared);
+                    let is_asked = self.ask(socket, shared);
+                    self.read_response(socket, shared) || is_read || is_asked
+                }
+            };
+            if !moved && count == 0 || self.is_broken {
+                break;
+            }
+        }
+        if self.exchange.is_none() {
+            self.close_ended(socket, shared);
+        }
+        if socket.events().is_at_end {
+            match &self.exchange {
+                None => self.closes = true,
+                // The rest of the request does not come.
+                Some(one) => self.is_broken |= !one.is_asked,
+            }
+        }
+        if self.is_broken {
+            socket.reset();
+            self.leave_servers(socket, shared);
+        } else if self.closes && self.to_client.is_empty() {
+            socket.close();
+            self.leave_servers(socket, shared);
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.retry_at
+    }
+
+    fn memory(&self) -> usize {
+        let to_server = self.exchange.as_ref().map_or(0, |one| one.to_server.capacity());
+        self.http.memory() + self.to_client.capacity() + to_server
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>) {
+        let mut http = Vec::new();
+        self.http.put(&mut http);
+        put_bytes(&http, out);
+        put_bytes(&self.to_client, out);
+        self.closes.put(out);
+        self.is_broken.put(out);
+        (self.used.len() as u64).put(out);
+        self.used.iter().for_each(|server| (*server as u64).put(out));
+        self.exchange.is_some().put(out);
+        if let Some(exchange) = &self.exchange {
+            exchange.put(out);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>, _flow: Flow, _shared: &mut Shared) -> Option<Self> {
+        let mut http = from.bytes()?;
+        let mut it = Self::with(Http::read(&mut http).filter(|_| http.is_empty())?);
+        it.to_client = from.bytes()?.to_vec();
+        (it.closes, it.is_broken) = (bool::get(from)?, bool::get(from)?);
+        for _ in 0..u64::get(from)? {
+            it.used.push(usize::try_from(u64::get(from)?).ok()?);
+        }
+        it.exchange = if bool::get(from)? { Some(Exchange::read(from)?) } else { None };
+        Some(it)
+    }
+}

@@ -1,0 +1,116 @@
+//! The servers of a balancer, in groups, and the rules that choose a group.
+
+use braid_externs::patterns::{Matcher, Pattern, PatternSet};
+use braid_native::Host;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How long a server that has failed gets no requests, if its group has another one (ns).
+const PAUSE: u64 = 2_000_000_000;
+
+/// The servers, their groups, and the rules.
+#[derive(Debug)]
+pub struct Servers {
+    places: Vec<(IpAddr, u16)>,
+    /// By server: until when it gets no requests (ns).
+    down_until: Vec<u64>,
+    groups: Vec<Group>,
+    rules: PatternSet,
+}
+
+/// A group of servers.
+#[derive(Debug)]
+struct Group {
+    /// Its first server, and how many it has.
+    first: usize,
+    count: usize,
+    /// How many servers have been chosen so far.
+    turn: usize,
+}
+
+impl Servers {
+    /// The configured ones.
+    pub fn new(host: &Host<'_>) -> Result<Self, String> {
+        let places = host.config_rows::<2>("servers").into_iter();
+        let places: Vec<_> = places.map(|[address, port]| place(address, port)).collect();
+        if places.is_empty() {
+            let why = "it needs a parameter `servers`: a list of addresses and ports";
+            return Err(why.to_owned());
+        }
+        let mut groups = Vec::new();
+        for (number, [first, count]) in host.config_rows::<2>("groups").into_iter().enumerate() {
+            let [first, count] = [first, count].map(|of| usize::try_from(of).unwrap_or(usize::MAX));
+            let is_right = first.checked_add(count).is_some_and(|end| end <= places.len());
+            if !is_right || count == 0 {
+                return Err(format!("group {number} has no servers, or more than there are"));
+            }
+            groups.push(Group { first, count, turn: 0 });
+        }
+        if groups.is_empty() {
+            groups.push(Group { first: 0, count: places.len(), turn: 0 });
+        }
+        let rules = rules(host, groups.len())?;
+        Ok(Self { down_until: vec![0; places.len()], places, groups, rules })
+    }
+
+    /// The address and port of a server.
+    pub fn place(&self, server: usize) -> Option<(IpAddr, u16)> {
+        self.places.get(server).copied()
+    }
+
+    /// The group for a request with this head: the lowest number of a rule that matches, and
+    /// otherwise 0.
+    pub fn group(&self, head: &[u8]) -> usize {
+        let found = self.rules.lowest_match(head).and_then(|found| usize::try_from(found).ok());
+        found.unwrap_or(0)
+    }
+
+    /// The next server of a group in turn, but one that is down only if all are.
+    pub fn choose(&mut self, group: usize, now: u64) -> Option<usize> {
+        let Self { groups, down_until, .. } = self;
+        let Group { first, count, turn } = groups.get_mut(group)?;
+        let all = (0..*count).map(|ahead| *turn % *count + ahead).map(|at| *first + at % *count);
+        let is_up = |server: &usize| down_until.get(*server).is_some_and(|until| *until <= now);
+        let server = all.clone().find(is_up).or_else(|| all.clone().next())?;
+        *turn = server - *first + 1;
+        Some(server)
+    }
+
+    /// A server has refused a connection, has not answered, or has ended without a response.
+    pub fn failed(&mut self, server: usize, now: u64) {
+        if let Some(until) = self.down_until.get_mut(server) {
+            *until = now.saturating_add(PAUSE);
+        }
+    }
+}
+
+/// A place from the columns of a list. An address of IPv4 has 32 bits.
+fn place(address: u128, port: u128) -> (IpAddr, u16) {
+    let address = match u32::try_from(address) {
+        Ok(address) => IpAddr::V4(Ipv4Addr::from(address)),
+        Err(_) => IpAddr::V6(Ipv6Addr::from(address)),
+    };
+    (address, u16::try_from(port).unwrap_or(0))
+}
+
+/// The rules, whose numbers are those of groups.
+fn rules(host: &Host<'_>, groups: usize) -> Result<PatternSet, String> {
+    let rows = host.config_rows::<3>("rules").into_iter().enumerate();
+    let patterns = rows.map(|(row, [number, is_regex, nocase])| {
+        let text = host.config_text("rules", row).unwrap_or_default();
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        if usize::try_from(number).is_ok_and(|number| number >= groups) {
+            return Err(format!("rule {row} is for group {number}, which does not exist"));
+        }
+        let nocase = nocase == 1;
+        let matcher = match is_regex {
+            1 => Matcher::Regex { source: String::from_utf8_lossy(&text).into_owned(), nocase },
+            _ => Matcher::Literal { bytes: text, nocase },
+        };
+        Ok(Pattern { number, matcher })
+    });
+    let patterns = patterns.collect::<Result<_, _>>()?;
+    PatternSet::new(patterns).map_err(|errors| match errors.first() {
+        Some(error) => format!("`rules`: {error}"),
+        None => "`rules` cannot be used".to_owned(),
+    })
+}
