@@ -27,7 +27,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-it
 step building the tests
 # The program that they run also serves the next steps, so it is not built twice.
 cargo test --workspace --features braid-cli/mutants --no-run --quiet
-cargo build --quiet --package braid-load
+cargo build --quiet --package braid-load --package braid-preload
 
 step comparison with the kernel
 export BRAID=$target/debug/braid

@@ -430,6 +430,7 @@ def tunnel(braid, engine):
 
 def main(braid, *words):
     """Runs the scenes that are named, or all, by the engines that are named, or by all."""
+    from balance import balance
     from core import core
     from dhcp import dhcp
     from fragments import fragments
@@ -444,14 +445,15 @@ def main(braid, *words):
     from streams import streams
     from vpn import vpn
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, relays, servers, fragments, l7,
-              dhcp, segment, core, guards, gates, vpn, *tunnels)
-    # How frames come does not depend on the engine.
-    ports = (nat_xdp, wire_xdp, home_xdp, flap)
-    named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]
+    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, l7, dhcp, segment, core, guards,
+              gates, vpn, *tunnels)
+    # What native functions do, and how frames come, does not depend on the engine.
+    native, ports = (relays, servers, balance, fragments), (nat_xdp, wire_xdp, home_xdp, flap)
+    named = [scene for scene in (*scenes, *native, *ports) if scene.__name__ in words]
     engines = [word for word in words if word not in {scene.__name__ for scene in named}]
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
-        for scene in named or (*scenes, *(ports if engine == "fused" else ())):
+        more = {"reference": native, "fused": (*native, *ports)}.get(engine, ())
+        for scene in named or (*scenes, *more):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

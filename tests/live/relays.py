@@ -81,7 +81,7 @@ def scene(braid, engine, faults, workers=1):
             text = world.run("client", "wrk", "-t1", "-c20", "-d1s", "--timeout", "10s", *takes,
                              *close, f"http://{ADDRESS}/text.html")
             asked = int(re.search(r"(\d+) requests in", text)[1])
-            assert asked > (5 if faults else 20) and "errors" not in text, text
+            assert asked > 5 and "errors" not in text, text
         shares = [worker["packets"] for worker in run.status()["workers"]]
         report = run.stop()
         if not faults:

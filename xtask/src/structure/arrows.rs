@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fragments", &["packet", "native"]),
     ("connections", &["packet", "tcp", "endpoint", "native"]),
     ("relay", &["tcp", "endpoint", "connections", "http", "native"]),
-    ("server", &["tcp", "endpoint", "connections", "handover", "http", "io", "native"]),
+    ("server", &["tcp", "endpoint", "connections", "externs", "handover", "http", "io", "native"]),
     ("handover", &[]),
     ("preload", &["handover"]),
     ("endpoint", &["tcp"]),
