@@ -146,6 +146,17 @@ impl<'a> Head<'a> {
         Ok(length)
     }
 
+    /// Whether others may read the message in another way: it has two lengths, a coding that hides
+    /// its length, or several hosts (RFC 9112 §3.2, §6.1).
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        let has = |name: &str| self.values(name).next().is_some();
+        let codings = self.joined("transfer-encoding");
+        let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
+        codings.is_some_and(|coding| has("content-length") || !is_chunked(&coding))
+            || self.values("host").count() > 1
+    }
+
     /// Whether the body comes in chunks.
     #[must_use]
     pub fn is_chunked(&self) -> bool {

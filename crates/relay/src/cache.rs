@@ -259,16 +259,6 @@ pub fn may_be_answered(head: &Head<'_>) -> bool {
     may_be_kept(head) && !has_condition && !wants_more
 }
 
-/// Whether a request says in two ways where it ends: its server may see other requests behind it
-/// than the proxy.
-pub fn is_ambiguous(head: &Head<'_>) -> bool {
-    let has = |name: &str| head.values(name).next().is_some();
-    let codings = head.joined("transfer-encoding");
-    let is_chunked = |coding: &[u8]| coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
-    codings.is_some_and(|coding| has("content-length") || !is_chunked(&coding))
-        || head.values("host").count() > 1
-}
-
 /// Whether the request may change what is kept (RFC 9111 §4.4).
 pub fn is_unsafe(head: &Head<'_>) -> bool {
     !matches!(head.line, Line::Request { method: "GET" | "HEAD" | "OPTIONS" | "TRACE", .. })

@@ -283,7 +283,7 @@ impl Http {
                 match whole.line {
                     Line::Request { .. } => {
                         let mut one = Asked::of(&whole, at, shared);
-                        self.is_clear &= !cache::is_ambiguous(&whole);
+                        self.is_clear &= !whole.is_ambiguous();
                         one.key.take_if(|_| !self.is_clear || asked.len() >= MOST_KEYS);
                         let answer = one.answer(&whole, at, shared).filter(|_| is_idle);
                         if let Some((answer, closes)) = answer {

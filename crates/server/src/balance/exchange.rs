@@ -46,6 +46,9 @@ impl Exchange {
     /// # Errors
     /// The status of the response, if no server may get the request.
     pub fn of(head: &Head<'_>, servers: &mut Servers, now: u64) -> Result<Self, &'static str> {
+        if head.is_ambiguous() {
+            return Err("400 Bad Request");
+        }
         let group = servers.group(head.bytes);
         let method = match head.line {
             Line::Request { method: "CONNECT", .. } => return Err("405 Method Not Allowed"),
@@ -80,7 +83,6 @@ impl Exchange {
             Line::Response { code, .. } => code,
             Line::Request { .. } => 0,
         };
-        self.head = None;
         self.is_interim = (100..=199).contains(&code) && code != 101;
         if self.is_interim {
             return head.bytes.to_vec();
@@ -167,13 +169,14 @@ fn is_last(head: &Head<'_>) -> bool {
     has_word(head, b"close") || is_old && !has_word(head, b"keep-alive")
 }
 
-/// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and with the
-/// word that the connection ends.
+/// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and without a
+/// length beside chunks (RFC 9112 §6.3); with the word that the connection ends.
 fn rewritten(head: &Head<'_>, closes: bool) -> Vec<u8> {
     let is_own = |name: &str| {
         ["connection", "keep-alive", "proxy-connection"]
             .iter()
             .any(|own| name.eq_ignore_ascii_case(own))
+            || head.is_chunked() && name.eq_ignore_ascii_case("content-length")
     };
     let (line, _) = head.first_line();
     let mut bytes = [line, b"\r\n"].concat();

@@ -4,7 +4,7 @@
 mod exchange;
 mod servers;
 
-use crate::outgoing::Outgoing;
+use crate::outgoing::{MOST_OUTGOING, Outgoing};
 use crate::server::{Events, Server, Socket};
 use braid_http::{Http, Part};
 use braid_native::{Flow, Host, Keeps};
@@ -18,6 +18,8 @@ const MOST: usize = 64 << 10;
 
 /// How long a server waits whose old connection has not ended yet (ns).
 const RETRY: u64 = 1_000_000;
+/// How long nothing may happen, unless it is configured (ns).
+const PATIENCE: u128 = 60_000_000_000;
 
 /// The names of the counters.
 const COUNTERS: [&str; 4] = ["requests", "asked again", "not answered", "refused requests"];
@@ -49,12 +51,15 @@ pub struct Balance {
     is_broken: bool,
     /// When a server is to be asked whose old connection has not ended yet (ns).
     retry_at: Option<u64>,
+    /// When the client or the server is given up, unless something happens (ns).
+    until: Option<u64>,
 }
 
 /// What all connections share.
 #[derive(Debug)]
 pub struct Shared {
     servers: Servers,
+    patience: u64,
     counts: [u64; COUNTERS.len()],
 }
 
@@ -78,15 +83,26 @@ impl Shared {
 impl Balance {
     fn with(http: Http) -> Self {
         let (exchange, to_client, used) = (None, Vec::new(), Vec::new());
-        let (closes, is_broken, retry_at) = (false, false, None);
-        Self { http, exchange, to_client, closes, used, is_broken, retry_at }
+        let (closes, is_broken, retry_at, until) = (false, false, None, None);
+        Self { http, exchange, to_client, closes, used, is_broken, retry_at, until }
     }
 
-    /// The client gets an error, and its connection ends.
-    fn refuse(&mut self, status: &str) {
+    /// The client gets an error, and its connection ends. So does that to a server in use.
+    fn refuse(&mut self, status: &str, socket: &mut Socket<'_>, shared: &Shared) {
+        let server = self.exchange.as_ref().map(|one| one.server);
+        if let Some(server) = server.and_then(|server| shared.connection(server, socket)) {
+            server.reset();
+        }
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         self.to_client.extend(head.as_bytes());
         (self.exchange, self.closes) = (None, true);
+    }
+
+    /// Writes what waits for the client, as far as there is room. Returns the number of bytes.
+    fn write(&mut self, socket: &mut Socket<'_>) -> usize {
+        let count = socket.write(&self.to_client);
+        self.to_client.drain(..count);
+        count
     }
 
     /// Takes the next part of the client's requests. Returns whether there was one.
@@ -126,7 +142,7 @@ impl Balance {
         socket.consume(taken);
         if let Some(status) = refused {
             shared.count(Count::Refused);
-            self.refuse(status);
+            self.refuse(status, socket, shared);
         }
         is_part || taken > 0
     }
@@ -137,12 +153,19 @@ impl Balance {
         let now = socket.now();
         let Some(place) = shared.servers.place(one.server) else { return false };
         if socket.outgoing(place).is_none() {
+            if self.used.len() >= MOST_OUTGOING
+                && let Some(oldest) = shared.connection(self.used.remove(0), socket)
+            {
+                oldest.reset();
+            }
             if socket.connect(place).is_none() {
-                // An old connection between the same ports has not ended yet.
+                // An old connection between the same ports, or one too many, has not ended yet.
                 self.retry_at = Some(now.saturating_add(RETRY));
                 return false;
             }
-            self.used.push(one.server);
+            if !self.used.contains(&one.server) {
+                self.used.push(one.server);
+            }
         }
         let Some(server) = socket.outgoing(place) else { return false };
         let Events { has_failed, is_at_end, .. } = server.events();
@@ -155,7 +178,7 @@ impl Balance {
             let is_asked = one.ask_again(&mut shared.servers, now);
             shared.count(if is_asked { Count::Again } else { Count::Failed });
             if !is_asked {
-                self.refuse("502 Bad Gateway");
+                self.refuse("502 Bad Gateway", socket, shared);
             }
             return true;
         }
@@ -170,7 +193,7 @@ impl Balance {
         let Self { http, exchange, to_client, is_broken, .. } = self;
         let Some(one) = exchange.as_mut().filter(|_| to_client.len() < MOST) else { return false };
         let Some(server) = shared.connection(one.server, socket) else { return false };
-        let is_at_end = server.events().is_at_end;
+        let Events { is_at_end, has_failed, .. } = server.events();
         let bytes = server.readable();
         let (len, mut rest) = (bytes.len(), bytes);
         let part = http.next(false, &mut rest);
@@ -182,15 +205,19 @@ impl Balance {
             Some(Part::End) if one.is_interim => one.is_interim = false,
             Some(Part::End) => is_over = true,
             Some(Part::Malformed | Part::Crowded) => is_malformed = true,
-            None if one.is_answering && is_at_end && len == rest.len() => {
+            None if one.is_answering && (is_at_end || has_failed) && len == rest.len() => {
                 // The end of the connection is the end of the response, or cuts it.
-                is_over = one.until_end;
+                is_over = one.until_end && !has_failed;
                 *is_broken = !is_over;
             }
             None => is_malformed = http.is_over(false) && len > 0 && !one.is_tunnel,
         }
         let taken = len - rest.len();
         server.consume(taken);
+        if taken > 0 {
+            // No other server can be asked any more.
+            one.head = None;
+        }
         if is_over {
             if one.server_closes || !one.is_asked {
                 server.reset();
@@ -201,7 +228,7 @@ impl Balance {
             self.is_broken = true;
         } else if is_malformed {
             shared.count(Count::Failed);
-            self.refuse("502 Bad Gateway");
+            self.refuse("502 Bad Gateway", socket, shared);
         }
         is_part || taken > 0
     }
@@ -243,6 +270,26 @@ impl Balance {
         moved + count > 0
     }
 
+    /// Gives up who has done nothing for too long: a client, or a server that is to answer.
+    fn be_patient(&mut self, is_busy: bool, socket: &mut Socket<'_>, shared: &mut Shared) {
+        let now = socket.now();
+        let is_over = self.until.is_some_and(|until| until <= now) && !is_busy;
+        if is_busy || self.until.is_none() || is_over {
+            self.until = Some(now.saturating_add(shared.patience));
+        }
+        match &self.exchange {
+            _ if !is_over => {}
+            None => self.closes = true,
+            Some(one) if one.is_tunnel => {}
+            Some(one) if one.is_answering || !one.is_asked => self.is_broken = true,
+            Some(one) => {
+                shared.servers.failed(one.server, now);
+                shared.count(Count::Failed);
+                self.refuse("504 Gateway Timeout", socket, shared);
+            }
+        }
+    }
+
     /// Closes all connections to servers. One of them may be answering.
     fn leave_servers(&mut self, socket: &mut Socket<'_>, shared: &Shared) {
         for server in self.used.drain(..) {
@@ -278,7 +325,9 @@ impl Server for Balance {
     type Shared = Shared;
 
     fn shared(host: &Host<'_>) -> Result<Shared, String> {
-        Ok(Shared { servers: Servers::new(host)?, counts: [0; COUNTERS.len()] })
+        let patience = host.config("patience").unwrap_or(PATIENCE);
+        let patience = u64::try_from(patience).map_err(|_| "`patience` is too large")?;
+        Ok(Shared { servers: Servers::new(host)?, patience, counts: [0; COUNTERS.len()] })
     }
 
     fn counts(shared: &mut Shared) -> &mut [u64] {
@@ -294,9 +343,10 @@ impl Server for Balance {
         if socket.events().has_failed {
             return self.leave_servers(socket, shared);
         }
+        let mut is_busy = false;
         loop {
-            let count = socket.write(&self.to_client);
-            self.to_client.drain(..count);
+            let count = self.write(socket);
+            is_busy |= count > 0;
             if self.closes {
                 break;
             }
@@ -308,10 +358,13 @@ impl Server for Balance {
                     self.read_response(socket, shared) || is_read || is_asked
                 }
             };
+            is_busy |= moved;
             if !moved && count == 0 || self.is_broken {
                 break;
             }
         }
+        self.be_patient(is_busy, socket, shared);
+        self.write(socket);
         if self.exchange.is_none() {
             self.close_ended(socket, shared);
         }
@@ -332,7 +385,7 @@ impl Server for Balance {
     }
 
     fn deadline(&self) -> Option<u64> {
-        self.retry_at
+        self.retry_at.into_iter().chain(self.until).min()
     }
 
     fn memory(&self) -> usize {
@@ -347,6 +400,7 @@ impl Server for Balance {
         put_bytes(&self.to_client, out);
         self.closes.put(out);
         self.is_broken.put(out);
+        self.until.put(out);
         (self.used.len() as u64).put(out);
         self.used.iter().for_each(|server| (*server as u64).put(out));
         self.exchange.is_some().put(out);
@@ -360,6 +414,7 @@ impl Server for Balance {
         let mut it = Self::with(Http::read(&mut http).filter(|_| http.is_empty())?);
         it.to_client = from.bytes()?.to_vec();
         (it.closes, it.is_broken) = (bool::get(from)?, bool::get(from)?);
+        it.until = Option::get(from)?;
         for _ in 0..u64::get(from)? {
             it.used.push(usize::try_from(u64::get(from)?).ok()?);
         }

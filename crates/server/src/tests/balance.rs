@@ -61,6 +61,7 @@ fn response(name: &str, line: &str, body: &[u8]) -> (Vec<u8>, bool) {
         "/end" => ([b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), text].concat(), true),
         "/last" => ([length.as_bytes(), b"Connection: close\r\n\r\n", &text].concat(), true),
         "/cut" => (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc".to_vec(), true),
+        "/silent" => (Vec::new(), false),
         "/wrong" => (b"this is no HTTP\r\n\r\n".to_vec(), false),
         "/soon" => {
             let interim = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".to_vec();
@@ -241,7 +242,7 @@ impl Site {
         for output in self.balancer.take_outputs() {
             if let Output::Packet(sent) = output {
                 let to = Frame::of(&sent.bytes).expect("a frame").ends.to;
-                let is_server = SERVERS.iter().any(|server| to == (address(server), PORT));
+                let is_server = SERVERS.iter().any(|server| to.0 == address(server));
                 assert_eq!(sent.to == Verdict::Forward, is_server, "{to:?}");
                 self.launch(&sent.bytes);
             }
@@ -252,8 +253,8 @@ impl Site {
     fn arrive(&mut self, bytes: &[u8]) {
         let frame = Frame::of(bytes).filter(|frame| frame.is_right).expect("a right frame");
         let now = self.now;
-        let is_from = |place: &&str| frame.ends.from == (address(place), PORT);
-        let is_to = |place: &&str| frame.ends.to == (address(place), PORT);
+        let is_from = |place: &&str| frame.ends.from.0 == address(place);
+        let is_to = |place: &&str| frame.ends.to.0 == address(place);
         let client = self.clients.iter_mut().find(|one| one.ends == frame.ends.reversed());
         if let Some(at) = SERVERS.iter().position(|place| is_to(&place)) {
             let refusal = self.servers[at].segment(&frame, now);
@@ -425,6 +426,45 @@ fn a_response_that_is_cut_or_wrong_is_not_taken_for_a_whole_one() {
 }
 
 #[test]
+fn who_does_nothing_is_given_up() {
+    let mut site = site(0, 1);
+    // A client that says nothing more, and one that stops within a request.
+    let silent = site.client(5_000, get("/1").as_bytes());
+    site.hears(silent, &ok("a1 GET /1 0 0"));
+    let half = site.client(5_001, b"POST /b HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc");
+    let asks = site.client(5_002, get("/silent").as_bytes());
+    let is_closed = |site: &Site, client: usize| site.clients[client].status().has_peer_closed;
+    assert!(!site.until(59_000, |site| is_closed(site, silent)));
+    let text = "HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    site.hears(asks, text);
+    assert!(site.until(2_000, |site| is_closed(site, silent)));
+    assert!(site.until(2_000, |site| site.clients[half].failure().is_some()));
+    site.ends();
+}
+
+#[test]
+fn a_connection_asks_more_servers_than_it_has_connections_to() {
+    // A server at each of 20 ports.
+    let places = (0..20).map(|at| vec![number(SERVERS[at % 4]), u128::from(PORT) + at as u128]);
+    let mut site = site(0, 9);
+    for (name, value) in &mut site.config {
+        match name.as_str() {
+            "servers" => value.rows = places.clone().collect(),
+            "groups" => value.rows = vec![vec![0, 20]],
+            "rules" => *value = Value { rows: Vec::new(), texts: Vec::new() },
+            _ => {}
+        }
+    }
+    site.balancer = instance("balance", &site.config);
+    let client = site.client(5_000, get("/1").repeat(45).as_bytes());
+    let expected: String = (0..45)
+        .map(|at| ok(&format!("{} GET /1 0 0", ["a1", "a2", "b", "c"][at % 20 % 4])))
+        .collect();
+    site.hears(client, &expected);
+    site.ends();
+}
+
+#[test]
 fn a_server_that_is_down_is_replaced() {
     let mut site = site(0, 1);
     site.servers[0].is_down = true;
@@ -467,6 +507,11 @@ fn requests_that_are_no_http_are_refused() {
     for (request, status) in [
         ("hello\r\n\r\n", "400 Bad Request"),
         ("GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "400 Bad Request"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "400 Bad Request"),
+        (
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "400 Bad Request",
+        ),
         ("CONNECT site:443 HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
     ] {
         let mut site = site(0, 1);
