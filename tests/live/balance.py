@@ -80,8 +80,8 @@ def start(world, folder, address):
             location ~ png$ {{ }}
         }}""")
     server = world.running[-1]
-    probe = ("curl", "-s", "-o", "/dev/null", f"http://{address}:8080/")
-    until(lambda: world.call("server", *probe).returncode == 0, f"{address} listens", limit=30)
+    asks = ("curl", "-s", "-o", "/dev/null", f"http://{address}:8080/")
+    until(lambda: world.call("server", *asks).returncode == 0, f"{address} listens", limit=30)
     return server
 
 

@@ -5,9 +5,9 @@
 //! and written, as with epoll, and reads, writes and closes it. [`Serving`] makes a native function
 //! of it, with SYN cookies, limits, back-pressure, and connections that survive reloads.
 //!
-//! The set "server" ([`register`]) has three functions: `pages` gives the files of a folder by HTTP,
-//! `balance` gives each HTTP request to one of other servers, and `sockets` hands connections to another process ([`sockets`]), so that programs serve that do
-//! not know of Braid.
+//! The set "server" ([`register`]) has three functions: `pages` gives the files of a folder by
+//! HTTP, `balance` gives each HTTP request to one of other servers, and `sockets` hands connections
+//! to another process ([`sockets`]), so that programs serve that do not know of Braid.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -16,6 +16,7 @@
 
 mod balance;
 mod cookies;
+mod events;
 mod outgoing;
 mod pages;
 mod served;
@@ -25,10 +26,11 @@ pub mod sockets;
 mod tests;
 
 pub use balance::Balance;
+pub use events::Events;
 pub use outgoing::{MOST_OUTGOING, Outgoing};
 pub use pages::Pages;
 pub use served::Served;
-pub use server::{Events, Server, Socket};
+pub use server::{Server, Socket};
 
 use braid_connections::Connections;
 use braid_native::RawNf;

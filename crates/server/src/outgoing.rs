@@ -1,6 +1,6 @@
 //! Connections that a server opens to other hosts, for a client.
 
-use crate::server::{Events, next_bytes};
+use crate::events::{Events, next_bytes};
 use braid_connections::wire::{Ends, Frame, TooLong};
 use braid_connections::{Peer, Secret};
 use braid_endpoint::{Endpoint, Settings, Status};

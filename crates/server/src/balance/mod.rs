@@ -4,8 +4,9 @@
 mod exchange;
 mod servers;
 
+use crate::events::Events;
 use crate::outgoing::{MOST_OUTGOING, Outgoing};
-use crate::server::{Events, Server, Socket};
+use crate::server::{Server, Socket};
 use braid_http::{Http, Part};
 use braid_native::{Flow, Host, Keeps};
 use braid_tcp::{Reader, Stored as _, put_bytes};

@@ -3,7 +3,8 @@
 mod folder;
 mod reply;
 
-use crate::server::{Events, Server, Socket};
+use crate::events::Events;
+use crate::server::{Server, Socket};
 use braid_http::{Http, Part};
 use braid_native::{Flow, Host};
 use braid_tcp::{Reader, Stored as _, put_bytes};

@@ -21,7 +21,7 @@ struct Server {
     /// Whether it refuses connections.
     is_down: bool,
     /// Whether it ends each connection behind its first response, without saying so.
-    hangs_up: bool,
+    ends_early: bool,
     connections: Vec<Served>,
     /// How many connections it has taken, and how many requests.
     taken: usize,
@@ -129,7 +129,7 @@ impl Server {
                 let (text, closes) = response(&self.name, head.lines().next().unwrap(), body);
                 one.received.drain(..end + 4 + length);
                 one.to_send.extend(&text);
-                one.closes |= closes || self.hangs_up;
+                one.closes |= closes || self.ends_early;
                 one.is_echo = is_upgrade;
                 self.asked += 1;
             }
@@ -488,9 +488,9 @@ fn a_server_that_is_down_is_replaced() {
 }
 
 #[test]
-fn a_server_that_hangs_up_between_requests_is_asked_again() {
+fn a_server_that_ends_connections_between_requests_is_asked_again() {
     let mut site = site(0, 1);
-    site.servers.iter_mut().for_each(|server| server.hangs_up = true);
+    site.servers.iter_mut().for_each(|server| server.ends_early = true);
     let client = site.client(5_000, b"");
     for at in 0..6 {
         // At first at once, so that the request meets the end of the connection on its way.
@@ -548,10 +548,10 @@ proptest! {
         loss in prop::sample::select(vec![0, 20, 100]),
         clients in prop::collection::vec(prop::collection::vec((0..5_u8, 0..40_000_usize), 1..6), 1..4),
         restart in prop::option::of(1..2_000_u64),
-        hangs_up in any::<bool>(),
+        ends_early in any::<bool>(),
     ) {
         let mut site = site(loss, seed);
-        site.servers[2].hangs_up = hangs_up;
+        site.servers[2].ends_early = ends_early;
         let mut expected = Vec::new();
         for (port, requests) in (5_000..).zip(&clients) {
             let (mut text, mut bodies) = (String::new(), Vec::new());
