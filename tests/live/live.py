@@ -452,8 +452,7 @@ def main(braid, *words):
     named = [scene for scene in (*scenes, *native, *ports) if scene.__name__ in words]
     engines = [word for word in words if word not in {scene.__name__ for scene in named}]
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
-        more = {"reference": native, "fused": (*native, *ports)}.get(engine, ())
-        for scene in named or (*scenes, *more):
+        for scene in named or (*scenes, *((*native, *ports) if engine == "fused" else ())):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "
