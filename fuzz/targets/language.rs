@@ -24,7 +24,11 @@ impl Loader for Files {
 
 fuzz_target!(|source: &str| {
     let compiled = compile(("fuzz.braid", source), &[], &Files);
-    let _ = render(&compiled.diagnostics, &compiled.sources, Style { color: false, ascii: true });
+    let _ = render(
+        &compiled.diagnostics,
+        &compiled.sources,
+        Style { color: false, ascii: true, most: None },
+    );
     let _ = to_json(&compiled.diagnostics, &compiled.sources);
     let (names, sources) = index(("fuzz.braid", source), &[], &Files);
     for (at, definition) in names.definitions.iter().enumerate() {

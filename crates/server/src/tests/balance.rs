@@ -253,17 +253,17 @@ impl Site {
     fn arrive(&mut self, bytes: &[u8]) {
         let frame = Frame::of(bytes).filter(|frame| frame.is_right).expect("a right frame");
         let now = self.now;
-        let is_from = |place: &&str| frame.ends.from.0 == address(place);
+        let is_from = |place: &str| frame.ends.from.0 == address(place);
         let is_to = |place: &&str| frame.ends.to.0 == address(place);
         let client = self.clients.iter_mut().find(|one| one.ends == frame.ends.reversed());
-        if let Some(at) = SERVERS.iter().position(|place| is_to(&place)) {
+        if let Some(at) = SERVERS.iter().position(is_to) {
             let refusal = self.servers[at].segment(&frame, now);
             refusal.into_iter().for_each(|frame| self.launch(&frame));
         } else if let Some(client) = client {
             client.endpoint.segment(&frame.segment, now);
         } else {
             let mut packet = Packet::new(Link::Ethernet, now, bytes);
-            packet.backward = SERVERS.iter().any(|place| is_from(&place));
+            packet.backward = SERVERS.iter().any(|place| is_from(place));
             let verdict = self.balancer.packet(&mut packet, now).expect("a verdict");
             // A server may repeat itself when the balancer has forgotten the connection.
             assert!(verdict == Verdict::Consume || packet.backward, "{verdict:?}");
