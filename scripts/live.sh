@@ -16,5 +16,5 @@ if [ -z "${BRAID:-}" ]; then
     cargo build --quiet --release --package braid-cli --package braid-preload
     BRAID=$(target_folder)/release/braid
 fi
-timeout 700 python3 -B tests/live/live.py "$BRAID" "$@"
+timeout 1200 python3 -B tests/live/live.py "$BRAID" "$@"
 exec timeout $((600 + ${TIME:-20})) python3 -B tests/live/operate.py "$BRAID" "${TIME:-20}"

@@ -28,7 +28,8 @@ def family(address):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.answer(BODY[:int(self.path[1:] or len(BODY))])
+        size = self.path[1:]
+        self.answer(BODY[:int(size)] if size.isdigit() else BODY)
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
