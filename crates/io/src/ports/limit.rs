@@ -28,9 +28,14 @@ impl Limit {
         Self { longest, asked: Instant::now() }
     }
 
+    /// Whether it is time to ask for the device's MTU again.
+    pub(super) fn is_old(&self) -> bool {
+        self.asked.elapsed() > PERIOD
+    }
+
     /// Asks for the device's MTU, if it is time to do so again.
     pub(super) fn renew(&mut self, ask: impl FnOnce() -> io::Result<u32>) {
-        if self.asked.elapsed() > PERIOD
+        if self.is_old()
             && let Ok(mtu) = ask()
         {
             *self = Self::of(mtu);
