@@ -174,6 +174,32 @@ def until(condition, what, limit=10):
     return found
 
 
+def stopped(world, downloads):
+    """Starts downloads of the client (files by the words for curl), and stops each of them in its
+    middle. `go_on` lets them go on. Returns the processes."""
+    # The client has room for a small part only, however long it does not read.
+    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 16384 16384")
+    processes = []
+    for file, words in downloads.items():
+        file.unlink(missing_ok=True)
+        processes.append(world.start("client", "curl", "-sS", "--no-buffer", "--max-time", "120",
+                                     "--limit-rate", "200K", "-o", str(file), *words))
+    until(lambda: all(file.exists() and file.stat().st_size for file in downloads),
+          "downloads begin", limit=60)
+    for one in processes:
+        one.send_signal(signal.SIGSTOP)
+    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456")
+    assert [one.poll() for one in processes] == [None] * len(processes), "they ended too soon"
+    return processes
+
+
+def go_on(processes):
+    """Lets stopped processes go on. Returns how they end."""
+    for one in processes:
+        one.send_signal(signal.SIGCONT)
+    return [one.wait() for one in processes]
+
+
 def expect(found, expected, more=""):
     if found != expected:
         raise AssertionError(f"{found!r} instead of {expected!r} {more}")

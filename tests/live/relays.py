@@ -4,11 +4,10 @@ swapped on the way."""
 import gzip
 import os
 import re
-import signal
 import tempfile
 from pathlib import Path
 
-from live import Braid, World, also_with_losses, expect, until
+from live import Braid, World, also_with_losses, expect, go_on, stopped
 
 ADDRESS = "10.7.0.2"
 TEXT = "".join(f"Line {at * at} of a long text.\n" for at in range(20_000)).encode()
@@ -94,22 +93,10 @@ def scene(braid, engine, faults, workers=1):
 
 def reloaded(world, run, folder, image):
     """A reload keeps connections, also in the middle of a compressed response."""
-    # The client has room for a small part only, however long it does not read.
-    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 16384 16384")
     page, picture = folder / "slow-page", folder / "slow-picture"
-    for file, more in ((page, ("--compressed", f"http://{ADDRESS}/text.html")),
-                       (picture, ("--limit-rate", "200K", f"http://{ADDRESS}/image.png"))):
-        world.start("client", "curl", "-sS", "--no-buffer", "--max-time", "60", "--limit-rate", "40K",
-                    "-o", str(file), *more)
-    downloads = world.running[-2:]
-    until(lambda: all(file.exists() and file.stat().st_size for file in (page, picture)),
-          "downloads begin")
-    for one in downloads:
-        one.send_signal(signal.SIGSTOP)
-    world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456")
-    assert page.stat().st_size < len(TEXT) and picture.stat().st_size < len(image)
+    downloads = stopped(world, {
+        page: ("--compressed", "--limit-rate", "40K", f"http://{ADDRESS}/text.html"),
+        picture: (f"http://{ADDRESS}/image.png",)})
     run.reload()
-    for one in downloads:
-        one.send_signal(signal.SIGCONT)
-    assert [one.wait() for one in downloads] == [0, 0]
+    expect(go_on(downloads), [0, 0])
     assert page.read_bytes() == TEXT and picture.read_bytes() == image

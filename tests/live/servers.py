@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from live import Braid, World, also_with_losses, expect, sh, until
+from live import Braid, World, also_with_losses, expect, go_on, sh, stopped, until
 
 ADDRESS = "10.7.0.2"
 PAGES, LIGHTTPD, PYTHON = 80, 81, 82
@@ -149,22 +149,9 @@ def upload(site):
 
 def slow(site, *ports):
     """Clients that have begun to read a file, and have stopped, with the files that they write."""
-    # The client has room for a small part only, however long it does not read.
-    site.world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 16384 16384")
-    downloads, files = [], []
-    for port in ports:
-        files.append(site.folder / f"slow-{port}")
-        files[-1].unlink(missing_ok=True)
-        downloads.append(site.world.start("client", "curl", "-sS", "--no-buffer", "--max-time", "120",
-                                          "--limit-rate", "200K", "-o", str(files[-1]),
-                                          f"http://{ADDRESS}:{port}/image.bin"))
-    until(lambda: all(file.exists() and file.stat().st_size for file in files), "downloads begin",
-          limit=60)
-    for one in downloads:
-        one.send_signal(signal.SIGSTOP)
-    site.world.run("client", "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6291456")
-    assert all(file.stat().st_size < len(IMAGE) for file in files)
-    return downloads, files
+    files = {site.folder / f"slow-{port}": (f"http://{ADDRESS}:{port}/image.bin",)
+             for port in ports}
+    return stopped(site.world, files), list(files)
 
 
 def reloaded(site, run):
@@ -172,20 +159,17 @@ def reloaded(site, run):
     downloads, files = slow(site, PAGES, LIGHTTPD)
     run.reload()
     expect(site.get(LIGHTTPD, "image.bin"), IMAGE, "new connections go on, too")
-    for one in downloads:
-        one.send_signal(signal.SIGCONT)
-    expect([one.wait() for one in downloads], [0, 0])
+    expect(go_on(downloads), [0, 0])
     for file in files:
         expect(file.read_bytes() == IMAGE, True, str(file))
 
 
 def mortal(site, run, lighttpd):
     """The connections of a process that dies end, and a new process serves the next ones."""
-    (download,), (file,) = slow(site, LIGHTTPD)
+    downloads, (file,) = slow(site, LIGHTTPD)
     lighttpd.send_signal(signal.SIGKILL)
     lighttpd.wait()
-    download.send_signal(signal.SIGCONT)
-    assert download.wait() != 0 and file.read_bytes() != IMAGE
+    assert go_on(downloads) != [0] and file.read_bytes() != IMAGE
     expect(site.curl(LIGHTTPD, "sub/").returncode, 7, "nobody listens any more")
     expect(counter(run, "processes died"), 1)
     site.lighttpd()

@@ -261,8 +261,17 @@ impl<C: Connection> Connections<C> {
 
     /// If the packet is a segment of a connection that another one has opened, that one gets it.
     fn take_opened(&mut self, packet: &mut PacketRef<'_, Self>) -> Option<Verdict> {
-        let bytes: Vec<u8> = packet.bytes().into();
-        let frame = Frame::of(&bytes)?;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.extend(packet.bytes());
+        let verdict = self.take_frame(&bytes, packet);
+        self.bytes = bytes;
+        verdict
+    }
+
+    /// As [`Self::take_opened`], for a packet with these bytes.
+    fn take_frame(&mut self, bytes: &[u8], packet: &mut PacketRef<'_, Self>) -> Option<Verdict> {
+        let frame = Frame::of(bytes)?;
         let flow = C::opener(&self.shared, frame.ends)?;
         let host = packet.host();
         let now = host.now();

@@ -146,6 +146,15 @@ impl<'a> Head<'a> {
         Ok(length)
     }
 
+    /// Whether a field Connection has this word, in lower case (RFC 9110 §7.6.1).
+    #[must_use]
+    pub fn connection_has(&self, word: &[u8]) -> bool {
+        let has = |value: &[u8]| {
+            value.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(word))
+        };
+        self.values("connection").any(has)
+    }
+
     /// Whether others may read the message in another way: it has two lengths, a coding that hides
     /// its length, or several hosts (RFC 9112 §3.2, §6.1).
     #[must_use]

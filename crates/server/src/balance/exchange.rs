@@ -56,7 +56,7 @@ impl Exchange {
             Line::Response { .. } => "",
         };
         let server = servers.choose(group, now).ok_or("502 Bad Gateway")?;
-        let upgrades = has_word(head, b"upgrade");
+        let upgrades = head.connection_has(b"upgrade");
         let bytes = if upgrades { head.bytes.to_vec() } else { rewritten(head, false) };
         Ok(Self {
             group,
@@ -154,19 +154,11 @@ impl Exchange {
     }
 }
 
-/// Whether a field Connection has this word, in lower case.
-fn has_word(head: &Head<'_>, word: &[u8]) -> bool {
-    let has = |value: &[u8]| {
-        value.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(word))
-    };
-    head.values("connection").any(has)
-}
-
 /// Whether the connection ends behind this message (RFC 9112 §9.3).
 fn is_last(head: &Head<'_>) -> bool {
     let (line, _) = head.first_line();
     let is_old = line.starts_with(b"HTTP/1.0") || line.ends_with(b"HTTP/1.0");
-    has_word(head, b"close") || is_old && !has_word(head, b"keep-alive")
+    head.connection_has(b"close") || is_old && !head.connection_has(b"keep-alive")
 }
 
 /// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and without a

@@ -31,7 +31,7 @@ impl Reply {
         let (line, _) = head.first_line();
         let is_new = line.ends_with(b" HTTP/1.1");
         let Line::Request { method, target } = head.line else { return Self::to_malformed(now) };
-        let (closes, stays) = (asks(head, b"close"), asks(head, b"keep-alive"));
+        let (closes, stays) = (head.connection_has(b"close"), head.connection_has(b"keep-alive"));
         let mut reply = Self { head: Vec::new(), file: None, closes: closes || !is_new && !stays };
         let has_body = method != "HEAD";
         let hosts = head.values("host").count();
@@ -109,14 +109,6 @@ impl Reply {
     fn line(&mut self, text: &str) {
         self.head.extend(text.as_bytes());
     }
-}
-
-/// Whether the field Connection of a request has this word.
-fn asks(head: &Head<'_>, word: &[u8]) -> bool {
-    let has = |value: &[u8]| {
-        value.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(word))
-    };
-    head.values("connection").any(has)
 }
 
 /// A time (ns since the epoch) as HTTP writes it (RFC 9110 §5.6.7).
