@@ -82,7 +82,8 @@ impl Counters {
             return None;
         }
         let may = records.may_bound(state.tables(), (table, handle), slot);
-        recording.may_bound(SlotRef { entry, table, slot }, may);
+        let from = SlotRef::new(entry, table, state.slot_shape(table), slot);
+        recording.may_bound(from, may);
         if !may {
             return None;
         }

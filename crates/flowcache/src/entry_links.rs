@@ -345,7 +345,11 @@ impl EntryLinks {
 
     /// When a record that depends on a group was last taken.
     pub(crate) fn seen(&self, slabs: &Slabs, of: Group) -> Option<u64> {
-        self.on(of).iter().map(|record| slabs.hot(*record).seen).max()
+        match self.heads.get(of) {
+            NONE => None,
+            only if only & LIST == 0 => Some(slabs.hot(only).seen),
+            _ => self.on(of).iter().map(|record| slabs.hot(*record).seen).max(),
+        }
     }
 
     /// Whether a record with this use of an entry is compatible with the records on the entry's

@@ -66,6 +66,7 @@ mod payback;
 mod prefix;
 mod recording;
 mod records;
+mod registers;
 mod sample;
 mod script;
 mod scripts;

@@ -72,7 +72,7 @@ impl Dependents for Records {
 
     #[inline]
     fn group_will_end(&mut self, tables: &mut Tables, group: Group) {
-        if !self.is_empty() && !self.has_mutant(RecordMutant::StaleEntry) {
+        if self.has_links(group) && !self.has_mutant(RecordMutant::StaleEntry) {
             self.end_dependent(tables, group, |_, _| true);
         }
     }
@@ -86,7 +86,7 @@ impl Dependents for Records {
 
     #[inline(always)]
     fn last_used(&self, group: Group) -> Option<u64> {
-        let is_used = !self.is_empty() && !self.has_mutant(RecordMutant::LivenessLost);
+        let is_used = self.has_links(group) && !self.has_mutant(RecordMutant::LivenessLost);
         if is_used { self.seen(group) } else { None }
     }
 

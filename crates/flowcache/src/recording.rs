@@ -12,6 +12,7 @@ use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::operations::can_fault;
 use crate::prefix::{Met, Prefix};
+use crate::registers::MOST_REGISTERS;
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
 use crate::value_dependency::Origin;
@@ -20,9 +21,6 @@ use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
 use braid_packet::{Bits, Field};
 use braid_state::{Handle, KeyShape, TableRef};
-
-/// The largest number of registers of a script.
-const MOST_REGISTERS: usize = 1 << 10;
 
 /// The width of a word in bits.
 pub(crate) const WORD_BITS: u16 = 128;
@@ -366,7 +364,7 @@ impl Recording {
             constant.push(known.map_or(0, |(value, _)| *value));
             if known.is_none() {
                 let (bit, width) = shape.place(at).unwrap_or_default();
-                parts.push(Part { from, bit, width });
+                parts.extend(Part::of(from, bit, width));
             }
         }
         let mut words = vec![0; shape.words()];
@@ -425,7 +423,7 @@ impl Recording {
         };
         let by = self.constant(from.into());
         let out = self.register();
-        let calc = Calc::Bin(BinOp::Shr, WORD_BITS, register, by);
+        let calc = Calc::binary(BinOp::Shr, WORD_BITS, register, by);
         self.steps.push(Some(Step::Calc { out, calc }));
         self.writes.push(Write { bits, from: out, is_stored: true });
     }
@@ -460,7 +458,7 @@ impl Recording {
         };
         self.steps.push(Some(step));
         let out = self.register();
-        let calc = Calc::Bin(BinOp::SubWrap, width, value, old);
+        let calc = Calc::binary(BinOp::SubWrap, width, value, old);
         self.steps.push(Some(Step::Calc { out, calc }));
         Some(out)
     }

@@ -6,13 +6,14 @@
 
 use crate::host::Functions;
 use crate::path::Search;
+use crate::registers::Registers;
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, Ty, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
 use braid_packet::{Bits, Field};
-use braid_state::TableRef;
+use braid_state::{SlotShape, TableRef};
 
 /// A step of a script. `out` is the register that it assigns.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,6 +59,28 @@ pub(crate) struct SlotRef {
     pub(crate) entry: usize,
     pub(crate) table: TableRef,
     pub(crate) slot: u32,
+    /// The slot's first word in the entry, and whether it has two words.
+    place: (usize, bool),
+}
+
+impl SlotRef {
+    /// A slot of an entry with this number, in a table whose slots have this shape.
+    pub(crate) fn new(entry: usize, table: TableRef, shape: &SlotShape, slot: u32) -> Self {
+        // A slot that the table does not have is 0, as in `SlotShape::get`.
+        let place = shape.place(slot as usize).unwrap_or((usize::MAX, false));
+        Self { entry, table, slot, place }
+    }
+
+    /// The content of the slot in the words of its entry.
+    #[inline(always)]
+    pub(crate) fn get(self, words: &[u64]) -> Word {
+        let (at, is_wide) = self.place;
+        let low = words.get(at).copied().unwrap_or(0).into();
+        if !is_wide {
+            return low;
+        }
+        low | Word::from(words.get(at + 1).copied().unwrap_or(0)) << 64
+    }
 }
 
 /// What a path has added to a slot: `packets`, and `bytes` for each byte of the packet on the wire.
@@ -84,6 +107,8 @@ impl Sum {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Calc {
     Bin(BinOp, u16, ValueId, ValueId),
+    /// As `Bin`, for a result of at most 64 bits with this largest value.
+    Narrow(BinOp, u64, ValueId, ValueId),
     Cmp(CmpOp, ValueId, ValueId),
     Not(Word, ValueId),
     Resize(Word, ValueId),
@@ -128,7 +153,7 @@ pub(crate) struct Find {
     pub(crate) table: TableRef,
     /// The packed key's constant parts. All other bits are 0.
     pub(crate) constant: Box<[u64]>,
-    /// The other parts.
+    /// What is to be added to the words.
     pub(crate) parts: Box<[Part]>,
     /// The number that the entry has, or would have, among the entries that were found.
     pub(crate) entry: usize,
@@ -136,12 +161,65 @@ pub(crate) struct Find {
     pub(crate) others: Box<[usize]>,
 }
 
-/// A part of a key: a register, the first bit in the packed key, and the width in bits.
+/// Bits of a register that are bits of one word of a packed key.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Part {
-    pub(crate) from: ValueId,
-    pub(crate) bit: usize,
-    pub(crate) width: u16,
+    from: ValueId,
+    /// The number of the register's bits below these.
+    below: u32,
+    /// The largest number that these bits hold.
+    most: u64,
+    word: usize,
+    /// The number of the word's bits below these.
+    shift: u32,
+}
+
+impl Part {
+    /// The parts for a register whose lowest bits are `width` bits of a key from `bit` on.
+    pub(crate) fn of(from: ValueId, bit: usize, width: u16) -> impl Iterator<Item = Self> {
+        let mut below = 0;
+        std::iter::from_fn(move || {
+            let at = bit + below as usize;
+            let shift = u32::try_from(at % 64).unwrap_or(0);
+            let count = u32::from(width).checked_sub(below).map(|left| left.min(64 - shift));
+            let most = u64::MAX.checked_shr(64 - count?)?;
+            let part = Self { from, below, most, word: at / 64, shift };
+            below += count?;
+            Some(part)
+        })
+    }
+
+    /// Adds the bits to the words of a key.
+    #[inline(always)]
+    fn add(self, key: &mut [u64], registers: &Registers) {
+        let value = registers.get(self.from);
+        let bits = if self.below == 0 { low(value) } else { low(value >> self.below) };
+        if let Some(word) = key.get_mut(self.word) {
+            *word |= (bits & self.most) << self.shift;
+        }
+    }
+}
+
+impl Find {
+    /// The packed key. `None` if it does not have this number of words.
+    #[inline(always)]
+    pub(crate) fn key<const N: usize>(&self, registers: &Registers) -> Option<[u64; N]> {
+        let mut key = *<&[u64; N]>::try_from(&*self.constant).ok()?;
+        self.parts.iter().for_each(|part| part.add(&mut key, registers));
+        Some(key)
+    }
+
+    /// As [`Find::key`], for a key of any number of words. `key` is memory for it.
+    pub(crate) fn any_key<'a>(
+        &self,
+        registers: &Registers,
+        key: &'a mut [u64; MOST_WORDS],
+    ) -> Option<&'a [u64]> {
+        let key = key.get_mut(..self.constant.len())?;
+        key.copy_from_slice(&self.constant);
+        self.parts.iter().for_each(|part| part.add(key, registers));
+        Some(key)
+    }
 }
 
 impl Step {
@@ -214,7 +292,9 @@ impl Step {
 impl Calc {
     fn visit_uses(self, each: &mut dyn FnMut(ValueId)) {
         match self {
-            Calc::Bin(_, _, a, b) | Calc::Cmp(_, a, b) => [a, b].into_iter().for_each(each),
+            Calc::Bin(_, _, a, b) | Calc::Narrow(_, _, a, b) | Calc::Cmp(_, a, b) => {
+                [a, b].into_iter().for_each(each);
+            }
             Calc::Not(_, a) | Calc::Resize(_, a) | Calc::Clamp(_, a) => each(a),
             Calc::Select(cond, a, b) => [cond, a, b].into_iter().for_each(each),
         }
@@ -229,7 +309,9 @@ impl Calc {
     ) -> Option<Self> {
         let most = |out: ValueId| values.ty(out).max();
         Some(match *op {
-            Op::Bin { out, op, a, b } => Calc::Bin(op, values.width(out), register(a), register(b)),
+            Op::Bin { out, op, a, b } => {
+                Calc::binary(op, values.width(out), register(a), register(b))
+            }
             Op::Cmp { op, a, b, .. } => Calc::Cmp(op, register(a), register(b)),
             Op::Not { out, a } => Calc::Not(most(out), register(a)),
             Op::Resize { out, a } => Calc::Resize(most(out), register(a)),
@@ -239,18 +321,59 @@ impl Calc {
         })
     }
 
+    /// A binary operation with a result of this width (bits), which its operands have, too.
+    pub(crate) fn binary(op: BinOp, width: u16, a: ValueId, b: ValueId) -> Self {
+        match 64_u32.checked_sub(width.into()) {
+            Some(unused) if !matches!(op, BinOp::Div | BinOp::Rem) => {
+                Calc::Narrow(op, u64::MAX.checked_shr(unused).unwrap_or(0), a, b)
+            }
+            _ => Calc::Bin(op, width, a, b),
+        }
+    }
+
     /// The result. `None` for a fault.
-    #[inline]
-    pub(crate) fn run(self, values: &Values<'_>) -> Option<Word> {
+    #[inline(always)]
+    pub(crate) fn run(self, registers: &Registers) -> Option<Word> {
+        let get = |id| registers.get(id);
         Some(match self {
-            Calc::Bin(op, width, a, b) => binary(op, width, values.get(a), values.get(b)).ok()?,
-            Calc::Cmp(op, a, b) => compare(op, values.get(a), values.get(b)).into(),
-            Calc::Not(most, a) => !values.get(a) & most,
-            Calc::Resize(most, a) => values.get(a) & most,
-            Calc::Clamp(most, a) => values.get(a).min(most),
-            Calc::Select(cond, a, b) => values.get(if values.truth(cond) { a } else { b }),
+            Calc::Narrow(op, most, a, b) => narrow(op, most, low(get(a)), low(get(b))).into(),
+            Calc::Bin(op, width, a, b) => binary(op, width, get(a), get(b)).ok()?,
+            Calc::Cmp(op, a, b) => compare(op, get(a), get(b)).into(),
+            Calc::Not(most, a) => !get(a) & most,
+            Calc::Resize(most, a) => get(a) & most,
+            Calc::Clamp(most, a) => get(a).min(most),
+            Calc::Select(cond, a, b) => get(if get(cond) == 0 { b } else { a }),
         })
     }
+}
+
+/// As [`binary`], for numbers of at most 64 bits, the largest of which is `most`.
+#[inline(always)]
+fn narrow(op: BinOp, most: u64, a: u64, b: u64) -> u64 {
+    let count = || u32::try_from(b).unwrap_or(u32::MAX);
+    match op {
+        BinOp::AddSat => a.saturating_add(b).min(most),
+        BinOp::MulSat => a.saturating_mul(b).min(most),
+        BinOp::SubSat => a.saturating_sub(b),
+        BinOp::AddWrap => a.wrapping_add(b) & most,
+        BinOp::SubWrap => a.wrapping_sub(b) & most,
+        BinOp::MulWrap => a.wrapping_mul(b) & most,
+        BinOp::And => a & b,
+        BinOp::Or => a | b,
+        BinOp::Xor => a ^ b,
+        BinOp::Shl => a.checked_shl(count()).unwrap_or(0) & most,
+        BinOp::Shr => a.checked_shr(count()).unwrap_or(0),
+        BinOp::Min => a.min(b),
+        BinOp::Max => a.max(b),
+        // `Calc::binary` does not make these, because they can fault.
+        BinOp::Div | BinOp::Rem => 0,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "callers want the low half")]
+#[inline(always)]
+fn low(word: Word) -> u64 {
+    word as u64
 }
 
 impl Call {
@@ -289,11 +412,11 @@ impl Call {
         functions: &mut impl Functions,
         worker: u16,
         out: &mut dyn Outputs,
-        registers: &mut [Word],
+        registers: &mut Registers,
     ) -> Option<()> {
         let mut words = [0; MOST_VALUES];
         for (word, operand) in words.iter_mut().zip(&self.operands) {
-            *word = *registers.get(operand.index())?;
+            *word = registers.get(*operand);
         }
         let mut values = Values { words: &mut words, types: &self.types };
         match self.op {
@@ -303,8 +426,122 @@ impl Call {
             _ => functions.compute(self.node, &mut values, &self.op)?,
         }
         for (word, result) in words.iter().skip(self.operands.len()).zip(&self.results) {
-            *registers.get_mut(result.index())? = *word;
+            registers.set(*result, *word);
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_externs::Rng;
+    use braid_ir::model::{Granularity, Kind, StateDecl};
+    use braid_ir::show::max_of;
+    use braid_state::KeyShape;
+
+    fn word(rng: &mut Rng) -> Word {
+        // Small numbers are shift counts and ports.
+        let word = Word::from(rng.next_u64()) << 64 | Word::from(rng.next_u64());
+        word >> (rng.next_u64() % 128)
+    }
+
+    #[test]
+    fn narrow_operations_give_what_wide_ones_give() {
+        let ops = [
+            BinOp::AddSat,
+            BinOp::SubSat,
+            BinOp::MulSat,
+            BinOp::AddWrap,
+            BinOp::SubWrap,
+            BinOp::MulWrap,
+            BinOp::Div,
+            BinOp::Rem,
+            BinOp::And,
+            BinOp::Or,
+            BinOp::Xor,
+            BinOp::Shl,
+            BinOp::Shr,
+            BinOp::Min,
+            BinOp::Max,
+        ];
+        let (mut rng, mut registers) = (Rng::new(1), Registers::default());
+        let (a, b) = (ValueId(0), ValueId(1));
+        let mut narrow = 0;
+        for _ in 0..braid_cases::at_least(20_000) {
+            for op in ops {
+                let width = 1 + u16::try_from(rng.next_u64() % 128).unwrap();
+                registers.set(a, word(&mut rng) & max_of(width));
+                registers.set(b, word(&mut rng) & max_of(width));
+                let calc = Calc::binary(op, width, a, b);
+                narrow += u32::from(matches!(calc, Calc::Narrow(..)));
+                let expected = binary(op, width, registers.get(a), registers.get(b)).ok();
+                assert_eq!(calc.run(&registers), expected, "{op:?}, {width} bits");
+            }
+        }
+        assert!(narrow > 100_000, "{narrow}");
+    }
+
+    #[test]
+    fn keys_are_those_that_the_shape_packs() {
+        let (mut rng, mut registers) = (Rng::new(2), Registers::default());
+        for _ in 0..braid_cases::at_least(5_000) {
+            let count = 1 + rng.next_u64() % 4;
+            let widths: Vec<u16> =
+                (0..count).map(|_| 1 + u16::try_from(rng.next_u64() % 128).unwrap()).collect();
+            let types = widths.iter().map(|width| Ty { width: *width, kind: Kind::Uint });
+            let granularity = Granularity::Key(types.collect());
+            let shape = KeyShape::new(&StateDecl::new("s", granularity, Vec::new()));
+            let values: Vec<Word> = widths.iter().map(|_| word(&mut rng)).collect();
+            let mut expected = vec![0; shape.words()];
+            shape.pack(&values, &mut expected);
+            // Some parts are constants.
+            let mut constants = values.clone();
+            let mut parts = Vec::new();
+            for (at, value) in values.iter().enumerate() {
+                if rng.next_u64() % 3 > 0 {
+                    let from = ValueId(u32::try_from(at).unwrap());
+                    registers.set(from, *value);
+                    let (bit, width) = shape.place(at).unwrap();
+                    parts.extend(Part::of(from, bit, width));
+                    constants[at] = 0;
+                }
+            }
+            let mut constant = vec![0; shape.words()];
+            shape.pack(&constants, &mut constant);
+            let find = Find {
+                out: ValueId(0),
+                table: TableRef::from_bits(0),
+                constant: constant.into(),
+                parts: parts.into(),
+                entry: 0,
+                others: Box::default(),
+            };
+            let mut memory = [0; MOST_WORDS];
+            assert_eq!(find.any_key(&registers, &mut memory), Some(&*expected), "{widths:?}");
+            match *expected {
+                [one] => assert_eq!(find.key::<1>(&registers), Some([one])),
+                [one, two] => assert_eq!(find.key::<2>(&registers), Some([one, two])),
+                _ => {
+                    assert_eq!((find.key::<1>(&registers), find.key::<2>(&registers)), (None, None))
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slots_are_read_as_their_shape_says() {
+        let slots = [("narrow", 7), ("wide", 128), ("word", 64), ("more", 65)];
+        let ty = |width| Ty { width, kind: Kind::Uint };
+        let slots = slots.map(|(name, width)| (name.to_owned(), ty(width))).to_vec();
+        let shape = SlotShape::new(&StateDecl::new("s", Granularity::Global, slots));
+        let words: Vec<u64> = (1..).map(|word| word << 40).take(shape.words()).collect();
+        for slot in 0..5 {
+            let from = SlotRef::new(0, TableRef::from_bits(0), &shape, slot);
+            assert_eq!(from.get(&words), shape.get(&words, slot as usize), "slot {slot}");
+        }
+        let expected = [1 << 40, 2 << 40 | 3 << 104, 4 << 40, 5 << 40 | 6 << 104, 0];
+        let found = (0..5).map(|slot| shape.get(&words, slot)).collect::<Vec<_>>();
+        assert_eq!(found, expected);
     }
 }

@@ -13,15 +13,16 @@ use crate::host::Functions;
 use crate::key::of_kind;
 use crate::prefix::{Met, Prefix};
 use crate::recording::{Recording, Write};
-use crate::script::{Find, MOST_WORDS, Part, SlotRef, Step};
+use crate::registers::{MOST_REGISTERS, Registers};
+use crate::script::{Find, MOST_WORDS, SlotRef, Step};
 use crate::slab::NONE;
 use crate::template::Templates;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{ValueId, Word};
+use braid_ir::model::Word;
 use braid_ir::values::Values;
 use braid_packet::rewrite::{SumChanges, WIDE, WIDE_BYTES, Window, wide_window, words};
 use braid_packet::{Layout, Packet};
-use braid_state::{Handle, put_bits};
+use braid_state::Handle;
 use foldhash::HashMap;
 
 /// The largest number of strands of all trees, and of their steps. Further paths get no scripts.
@@ -126,7 +127,7 @@ pub(crate) struct Scripts {
     failures: u32,
     /// Scripts that are not valid any more. They are freed little by little.
     old: Vec<(Vec<Strand>, Vec<Branches>)>,
-    registers: Vec<Word>,
+    registers: Registers,
 }
 
 impl Scripts {
@@ -214,11 +215,8 @@ impl Scripts {
         registers: usize,
         last: impl FnOnce(&mut Strand),
     ) {
-        if !self.has_room() {
+        if !self.has_room() || registers > MOST_REGISTERS {
             return;
-        }
-        if self.registers.len() < registers {
-            self.registers.resize(registers, 0);
         }
         let new = self.strands.len() as u32;
         let Some(root) = self.roots.get(&tree).copied() else {
@@ -301,8 +299,8 @@ impl Scripts {
         };
         let Strand { ends, met, .. } = loop {
             let strand = strands.get(at as usize)?;
-            match strand.steps.iter().find_map(|step| run.step(step).err()) {
-                Some(Deviation { branch, value }) => at = next(branches, branch, value)?,
+            match run.steps(&strand.steps)? {
+                Some((branch, value)) => at = next(branches, branch, value)?,
                 None => break strand,
             }
         };
@@ -318,12 +316,13 @@ impl Scripts {
             let (mut bytes, mut changes) = (run.head, SumChanges::of(layout, outline));
             let mut stored = [0; WIDE_BYTES];
             for Write { bits, from, is_stored } in &end.writes {
+                let value = run.registers.get(*from);
                 if *is_stored {
-                    bits.set(&mut stored, run.register(*from).ok()?);
+                    bits.set(&mut stored, value);
                     continue;
                 }
                 let old = bits.number_in(&bytes);
-                bits.set(&mut bytes, run.register(*from).ok()?);
+                bits.set(&mut bytes, value);
                 changes.add((bits.at, bits.len), old, bits.number_in(&bytes));
             }
             let keep = path.rewrite.keep;
@@ -354,15 +353,6 @@ fn next(branches: &[Branches], branch: u32, value: Word) -> Option<u32> {
     branches.get(place).map(|(_, strand)| *strand)
 }
 
-/// A test that failed: the branch where the script may go on, and the value that decides.
-struct Deviation {
-    branch: u32,
-    value: Word,
-}
-
-/// A test failed, or a step could not be executed. The script does not go on.
-const STOP: Deviation = Deviation { branch: NONE, value: 0 };
-
 /// A script that runs.
 struct Run<'a, F> {
     worker: u16,
@@ -373,49 +363,34 @@ struct Run<'a, F> {
     now: u64,
     /// The packet's first bytes.
     head: [u8; WIDE_BYTES],
-    registers: &'a mut [Word],
+    registers: &'a mut Registers,
     found: &'a mut Vec<Handle>,
     absent: &'a mut Keys,
 }
 
 impl<F: Functions> Run<'_, F> {
-    #[inline(always)]
-    fn register(&self, id: ValueId) -> Result<Word, Deviation> {
-        self.registers.get(id.index()).copied().ok_or(STOP)
-    }
-
-    #[inline(always)]
-    fn set(&mut self, id: ValueId, value: Word) -> Result<(), Deviation> {
-        *self.registers.get_mut(id.index()).ok_or(STOP)? = value;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn values(&mut self) -> Values<'_> {
-        Values { words: self.registers, types: &[] }
-    }
-
-    /// Executes a step.
-    #[inline(always)]
-    fn step(&mut self, step: &Step) -> Result<(), Deviation> {
-        match step {
-            Step::Pin { register, value, branch } => {
-                let is = self.register(*register)?;
-                if is != *value {
-                    return Err(Deviation { branch: *branch, value: is });
+    /// Executes the steps of a strand. Returns the branch at which the script may go on elsewhere,
+    /// with the value that decides, if a pin fails. `None` if another test fails, or if a step
+    /// cannot be executed: the script does not go on.
+    #[expect(clippy::option_option, reason = "a script ends, goes on elsewhere, or is over")]
+    fn steps(&mut self, steps: &[Step]) -> Option<Option<(u32, Word)>> {
+        for step in steps {
+            match step {
+                Step::Pin { register, value, branch } => {
+                    let is = self.registers.get(*register);
+                    if is != *value {
+                        return Some(Some((*branch, is)));
+                    }
                 }
+                Step::Find(find) => self.find(find)?,
+                Step::Slot { out, from } => self.registers.set(*out, self.slot(*from)?),
+                Step::Calc { out, calc } => self.registers.set(*out, calc.run(self.registers)?),
+                Step::Const { out, value } => self.registers.set(*out, *value),
+                Step::Bits { out, bits } => self.registers.set(*out, bits.get(&self.head)),
+                _ => self.rare(step)?,
             }
-            Step::Find(find) => self.find(find)?,
-            Step::Slot { out, from } => self.set(*out, self.slot(*from)?)?,
-            Step::Calc { out, calc } => {
-                let value = calc.run(&self.values()).ok_or(STOP)?;
-                self.set(*out, value)?;
-            }
-            Step::Const { out, value } => self.set(*out, *value)?,
-            Step::Bits { out, bits } => self.set(*out, bits.get(&self.head))?,
-            _ => self.rare(step).ok_or(STOP)?,
         }
-        Ok(())
+        Some(None)
     }
 
     /// Executes a step that few scripts have.
@@ -427,50 +402,58 @@ impl<F: Functions> Run<'_, F> {
                 (*out, Word::try_from(i64::from(self.packet.wire_len) + longer).ok()?)
             }
             Step::Time { out } => (*out, self.now.into()),
-            Step::Sum { out, from, sum } => {
-                (*out, sum.of(self.slot(*from).ok()?, self.packet.wire_len))
-            }
+            Step::Sum { out, from, sum } => (*out, sum.of(self.slot(*from)?, self.packet.wire_len)),
             Step::Call(call) => {
                 return call.run(self.functions, self.worker, self.out, self.registers);
             }
             Step::Classify(one) => {
-                let packet = one.packet.as_ref().map(|fields| self.values().rule_packet(fields));
+                let values = Values { words: self.registers.all(), types: &[] };
+                let packet = one.packet.as_ref().map(|fields| values.rule_packet(fields));
                 let (passes, rule) = self.functions.classify(one.node, one.param, packet.as_ref());
-                self.set(one.pass, passes.into()).ok()?;
+                self.registers.set(one.pass, passes.into());
                 (one.rule, rule.into())
             }
             Step::Search(search) => {
                 let chain = self.functions.chain();
                 return search.finds_nothing(chain, self.packet, self.layout).then_some(());
             }
-            Step::MayBound { out, from: SlotRef { entry, table, slot } } => {
+            Step::MayBound { out, from: SlotRef { entry, table, slot, .. } } => {
                 let handle = *self.found.get(*entry)?;
                 let state = self.functions.state();
                 let records = state.dependents();
                 (*out, records.may_bound(state.tables(), (*table, handle), *slot).into())
             }
             Step::Holds { from, value } => {
-                let value = self.register(*value).ok()?;
-                return (self.slot(*from).ok()? == value).then_some(());
+                return (self.slot(*from)? == self.registers.get(*value)).then_some(());
             }
             Step::NotLater { from } => {
                 let now = Word::from(self.functions.now());
-                return (self.slot(*from).ok()? <= now).then_some(());
+                return (self.slot(*from)? <= now).then_some(());
             }
             _ => return None,
         };
-        self.set(out, value).ok()
+        self.registers.set(out, value);
+        Some(())
     }
 
-    /// Looks an entry up. Stops if the entry has another number than on the recorded path.
-    #[inline]
-    fn find(&mut self, find: &Find) -> Result<(), Deviation> {
-        let mut key = [0; MOST_WORDS];
-        let key = key.get_mut(..find.constant.len()).ok_or(STOP)?;
-        key.iter_mut().zip(&find.constant).for_each(|(word, constant)| *word = *constant);
-        for Part { from, bit, width } in &find.parts {
-            put_bits(key, *bit, *width, self.register(*from)?);
+    /// Looks an entry up. `None` if the entry has another number than on the recorded path.
+    #[inline(always)]
+    fn find(&mut self, find: &Find) -> Option<()> {
+        // These are the most common sizes: addresses and ports.
+        if let Some(key) = find.key::<1>(self.registers) {
+            self.find_key(find, &key)
+        } else if let Some(key) = find.key::<2>(self.registers) {
+            self.find_key(find, &key)
+        } else {
+            let mut key = [0; MOST_WORDS];
+            let key = find.any_key(self.registers, &mut key)?;
+            self.find_key(find, key)
         }
+    }
+
+    /// As [`Self::find`], with the packed key. Inlined, so that the compiler knows the key's size.
+    #[inline(always)]
+    fn find_key(&mut self, find: &Find, key: &[u64]) -> Option<()> {
         let entry = self.functions.parts().1.find(find.table, key);
         match entry {
             Some(entry) => {
@@ -484,21 +467,20 @@ impl<F: Functions> Run<'_, F> {
                 };
                 // Where the entry must be absent, its number does not matter.
                 if number != find.entry {
-                    return Err(STOP);
+                    return None;
                 }
             }
-            None => self.absent.add(find.table, key).ok_or(STOP)?,
+            None => self.absent.add(find.table, key)?,
         }
-        self.set(find.out, entry.is_some().into())
+        self.registers.set(find.out, entry.is_some().into());
+        Some(())
     }
 
     /// The content of a slot of an entry that was found.
-    #[inline]
-    fn slot(&self, SlotRef { entry, table, slot }: SlotRef) -> Result<Word, Deviation> {
-        let handle = *self.found.get(entry).ok_or(STOP)?;
-        let state = self.functions.state();
-        let words = state.slots(table, handle).ok_or(STOP)?;
-        Ok(state.slot_shape(table).get(words, slot as usize))
+    #[inline(always)]
+    fn slot(&self, from: SlotRef) -> Option<Word> {
+        let handle = *self.found.get(from.entry)?;
+        Some(from.get(self.functions.state().slots(from.table, handle)?))
     }
 
     /// Whether the bounded slots of an entry stay within their bounds with this packet, and records
@@ -510,8 +492,9 @@ impl<F: Functions> Run<'_, F> {
         };
         one.bounds.iter().all(|bound| {
             let may = state.dependents().may_bound(state.tables(), (table, handle), bound.slot);
-            let value = self.slot(SlotRef { entry: *entry, table, slot: bound.slot });
-            may && value.is_ok_and(|value| one.stays_within(*bound, value, self.packet.wire_len))
+            let shape = state.slot_shape(table);
+            let value = self.slot(SlotRef::new(*entry, table, shape, bound.slot));
+            may && value.is_some_and(|value| one.stays_within(*bound, value, self.packet.wire_len))
         })
     }
 }

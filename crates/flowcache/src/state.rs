@@ -88,7 +88,7 @@ impl<F: Functions> Specialiser<'_, F> {
                 continue;
             }
             let mut value = shape.get(words, slot as usize);
-            let from = SlotRef { entry: number, table, slot };
+            let from = SlotRef::new(number, table, shape, slot);
             let update = updates.iter().find(|one| one.slot == slot);
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
                 None => {
@@ -126,7 +126,7 @@ impl<F: Functions> Specialiser<'_, F> {
         let (entry, ref how) = self.findings.depends_on[number];
         let store = self.functions.state();
         let (shape, words) = (store.slot_shape(how.table), store.slots(how.table, entry)?);
-        let from = SlotRef { entry: number, table: how.table, slot };
+        let from = SlotRef::new(number, how.table, shape, slot);
         let old = shape.get(words, slot as usize);
         let is_now = shape.width(slot as usize) == 64 && old <= Word::from(self.functions.now());
         let dependency = self.findings.dependency(id);

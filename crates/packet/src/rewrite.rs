@@ -380,8 +380,14 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// A packet's first bytes. Bytes past its end are zero.
 #[must_use]
+#[inline]
 pub fn wide_window(data: &[u8]) -> [u8; WIDE_BYTES] {
-    bytes(&wide_words(data))
+    if let Some(first) = data.first_chunk() {
+        return *first;
+    }
+    let mut window = [0; WIDE_BYTES];
+    window.iter_mut().zip(data).for_each(|(byte, given)| *byte = *given);
+    window
 }
 
 /// The bytes of words, in little-endian order.
