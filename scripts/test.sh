@@ -81,7 +81,8 @@ if [ -e /usr/include/hs/hs.h ]; then
 fi
 if pkg-config --exists 'libdpdk >= 22.11' 2> /dev/null; then
     step tests with DPDK
-    features=(--package braid-io --package braid-cli --features braid-io/dpdk,braid-cli/dpdk)
+    # The whole workspace as above, so that only what depends on the feature is built again.
+    features=(--workspace --features braid-cli/mutants,braid-io/dpdk,braid-cli/dpdk)
     cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
     cargo test "${features[@]}" --test dpdk
     # One at a time: a device in shared memory pauses while another test takes more memory.
