@@ -60,8 +60,8 @@ impl Compiled {
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
-        // The packets up to here enter at the same place.
-        let mut same = 0;
+        // The packets up to here enter at the same place, or need not be announced.
+        let (mut same, mut announced) = (0, 0_usize);
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_deref_mut().filter(|_| executor.started);
@@ -73,6 +73,9 @@ impl Compiled {
                 (at, part) = (at + taken, onward);
             }
             let Some(packet) = packets.get(at) else { break };
+            if announced <= at {
+                announced = at.saturating_add(executor.announce(&packets[at..], &layouts[at..]));
+            }
             let entry = executor.entry(packet.ingress);
             walk.rests = part.is_some();
             if same <= at {
@@ -100,6 +103,7 @@ impl Compiled {
                 halt = step(executor, cache.as_deref_mut(), stop, place, at_hand, reached, walk);
             }
         }
+        executor.settle_announced();
         executor.functions.prefetch.forget();
     }
 

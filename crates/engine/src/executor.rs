@@ -7,6 +7,7 @@ use crate::machine_code::Stage;
 use crate::programs::{Order, ProgramSet, Programs};
 use crate::work::Emission;
 use crate::workshop::{Made, NewCode, Workshop};
+use braid_compiler::parallel::stages::firsts;
 use braid_flowcache::{Cut, Host};
 use braid_ir::engine::{Compilation, Outputs};
 use braid_ir::graph::Graph;
@@ -34,6 +35,8 @@ pub(crate) struct Executor {
     pub(crate) workshop: Option<Workshop>,
     /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
+    /// For each interface, the isolated function that can run its packets ahead ([`firsts`]).
+    pub(crate) firsts: Vec<Option<(u16, bool)>>,
 }
 
 impl Executor {
@@ -55,6 +58,7 @@ impl Executor {
             programs,
             workshop,
             emissions: Vec::new(),
+            firsts: firsts(&functions.chain),
             functions,
         }
     }

@@ -1,48 +1,27 @@
 //! The way to an isolated function's process.
 
-use super::call::{Call, Op, Reply};
+use super::ahead::Ahead;
+use super::call::{Call, Op};
+use super::caller::{Caller, Lost, PATIENCE};
 use super::launcher::{self, Number};
 use super::message::{Answer, Request, receive, send};
-use crate::sys::{SPINS, Shared, Side, Waited};
-use std::fmt;
+use crate::sys::Shared;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long a call may take while packets wait. A process that needs more is lost.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long others may take: loading a library, a new instance, a list of its state.
+/// How long calls may take for which no packet waits: loading a library, a new instance, a list of
+/// its state.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Why a process is of no use any more.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Lost {
-    /// It has ended, in words.
-    Ended(String),
-    /// It does not answer.
-    Late,
-    /// The packet does not fit in the shared memory. The process is well.
-    TooLong,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ended(how) => write!(f, "{how}"),
-            Self::Late => write!(f, "does not answer"),
-            Self::TooLong => write!(f, "gets a packet that is too long"),
-        }
-    }
-}
 
 /// A process, and the way to it. The process ends with this value.
 pub(super) struct Link {
-    pub(super) memory: Shared,
+    pub(super) caller: Caller,
+    /// The packets whose calls were handed over ahead.
+    pub(super) ahead: Ahead,
     socket: UnixStream,
     number: Number,
-    /// The turn of the shared memory: even, because no call runs.
-    turn: u32,
 }
 
 impl Link {
@@ -51,30 +30,7 @@ impl Link {
         let (memory, file) = Shared::new()?;
         let (socket, end) = UnixStream::pair()?;
         let number = launcher::start(end.as_fd(), file.as_fd())?;
-        Ok(Self { memory, socket, number, turn: 0 })
-    }
-
-    /// Calls the process, and waits for its answer.
-    pub(super) fn call(&mut self, call: &Call) -> Result<Reply, Lost> {
-        self.begin(call);
-        self.finish(PATIENCE)
-    }
-
-    fn begin(&mut self, call: &Call) {
-        call.write(&self.memory);
-        self.memory.pass(self.turn, Side::Caller);
-        self.turn = self.turn.wrapping_add(1);
-    }
-
-    fn finish(&mut self, patience: Duration) -> Result<Reply, Lost> {
-        match self.memory.wait(self.turn, Side::Caller, SPINS, Some(patience)) {
-            Waited::Turn => {
-                self.turn = self.turn.wrapping_add(1);
-                Ok(Reply::read(&self.memory))
-            }
-            Waited::Ended(status) => Err(Lost::Ended(launcher::say(status))),
-            Waited::Late => Err(Lost::Late),
-        }
+        Ok(Self { caller: Caller::new(memory), ahead: Ahead::default(), socket, number })
     }
 
     /// Sends a message with bytes behind it, and waits for the answer.
@@ -84,19 +40,23 @@ impl Link {
         bytes: &[u8],
         now: u64,
     ) -> Result<(Answer, Vec<u8>), Lost> {
+        // The process waits until its outputs are taken, with further calls ahead of it.
+        if self.caller.is_ahead() && !matches!(request, Request::Outputs) {
+            return Err(Lost::Strays);
+        }
         let patience = match request {
             Request::Save | Request::Outputs => PATIENCE,
             _ => LONG_PATIENCE,
         };
-        self.begin(&Call::new(Op::Talk, now));
+        self.caller.begin(&Call::new(Op::Talk, now));
         let mut socket = Timed { socket: &self.socket, until: Instant::now() + patience };
         let sent = send(&mut socket, request, bytes);
         let answer = sent.and_then(|()| receive(&mut socket, request.limits()));
         match answer {
-            Ok(answer) => self.finish(patience).map(|_| answer),
+            Ok(answer) => self.caller.finish(patience).map(|_| answer),
             Err(why) if is_late(&why) => Err(Lost::Late),
             // The launcher may not have noticed yet that the process has ended.
-            Err(why) => match self.finish(PATIENCE) {
+            Err(why) => match self.caller.finish(PATIENCE) {
                 Err(Lost::Ended(how)) => Err(Lost::Ended(how)),
                 _ => Err(Lost::Ended(format!("cannot be understood: {why}"))),
             },
@@ -144,9 +104,9 @@ fn is_late(why: &io::Error) -> bool {
 impl Drop for Link {
     fn drop(&mut self) {
         // A process that waits for a call may end by itself.
-        let is_idle = self.turn.is_multiple_of(2);
+        let is_idle = self.caller.is_idle();
         if is_idle {
-            self.begin(&Call::new(Op::End, 0));
+            self.caller.begin(&Call::new(Op::End, 0));
         }
         launcher::end(self.number, !is_idle);
     }

@@ -1,6 +1,7 @@
 //! The process of an isolated function as it fails and comes back.
 
-use super::link::{Link, Lost};
+use super::caller::Lost;
+use super::link::Link;
 use super::message::{Answer, Job, Request};
 use crate::output::{Log, Output};
 use crate::value::Config;
@@ -69,6 +70,11 @@ impl Process {
             }
         }
         self.link.as_mut()
+    }
+
+    /// Whether packets whose calls were handed over ahead are still to come.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.caller.is_ahead())
     }
 
     /// Gives a new process the memory of the last one.
