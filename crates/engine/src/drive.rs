@@ -61,7 +61,7 @@ impl Compiled {
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
         // The packets up to here enter at the same place, or need not be announced.
-        let (mut same, mut announced) = (0, 0_usize);
+        let (mut same, mut announced) = (0, executor.arrive(count));
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_deref_mut().filter(|_| executor.started);
@@ -229,6 +229,11 @@ impl Engine for Compiled {
             let end = packets.len().min(at + BATCH);
             self.enter(&mut packets[at..end], &mut layouts[at..end], reached, out);
         }
+    }
+
+    fn ahead(&mut self, burst: &mut Burst) -> bool {
+        let (packets, layouts, _) = burst.parts();
+        self.executor.run_ahead(packets, layouts)
     }
 
     fn explained(

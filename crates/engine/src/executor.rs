@@ -37,6 +37,9 @@ pub(crate) struct Executor {
     pub(crate) emissions: Vec<Emission>,
     /// For each interface, the isolated function that can run its packets ahead ([`firsts`]).
     pub(crate) firsts: Vec<Option<(u16, bool)>>,
+    /// The number of packets that it runs ahead and that have not come yet, and the time of the
+    /// last one.
+    pub(crate) ahead: (usize, u64),
 }
 
 impl Executor {
@@ -59,6 +62,7 @@ impl Executor {
             workshop,
             emissions: Vec::new(),
             firsts: firsts(&functions.chain),
+            ahead: (0, 0),
             functions,
         }
     }

@@ -95,6 +95,15 @@ impl Instance {
         }
     }
 
+    /// The number of announced packets that it runs ahead and that have not come yet.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        match &self.0 {
+            Here(_) => 0,
+            Apart(isolated) => isolated.ahead(),
+        }
+    }
+
     /// Says that all announced packets have come. It would be a mistake if one had not: then the
     /// function's process has run it in vain, and is given up.
     pub fn settle(&mut self) {

@@ -4,7 +4,8 @@
 
 use super::call::{Call, Op, Reply};
 use super::launcher;
-use crate::sys::{AHEAD, ALONE, SPINS, Shared, Side, Waited};
+use crate::sys::{ALONE, SPINS, Shared, Side, Waited};
+use braid_ir::engine::AHEAD;
 use std::fmt;
 use std::time::Duration;
 
@@ -150,7 +151,8 @@ fn found<T>(waited: Waited<T>) -> Result<T, Lost> {
 #[cfg(test)]
 mod tests {
     use super::{Call, Caller, Lost, Op, Reply, place};
-    use crate::sys::{AHEAD, ALONE, Shared, Side};
+    use crate::sys::{ALONE, Shared, Side};
+    use braid_ir::engine::AHEAD;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 

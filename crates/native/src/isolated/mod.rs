@@ -147,23 +147,28 @@ impl Isolated {
     pub(crate) fn announce<'a>(&mut self, coming: impl Iterator<Item = Coming<'a>>) -> usize {
         let mut coming = coming.peekable();
         let Some(first) = coming.peek() else { return 0 };
-        self.now = self.now.max(first.now);
-        self.keep_memory();
+        if self.ahead() == 0 {
+            self.now = self.now.max(first.now);
+            self.keep_memory();
+        }
         let Self { process, config, grant, keep, .. } = self;
         let Some(link) = process.get_mut().link(self.now, config) else { return 0 };
         let is_before = |one: &Coming<'_>| one.now < *keep;
         let given = coming.take_while(|one| is_before(one) && link.hand_over(grant, one)).count();
-        if given > 1 {
-            link.caller.wake();
-        }
+        // The process may have gone to sleep since the first one.
+        link.caller.wake();
         given
+    }
+
+    /// The number of packets whose calls were handed over and that have not come yet.
+    pub(crate) fn ahead(&self) -> usize {
+        self.process.borrow().ahead()
     }
 
     /// All announced packets have come. If not, the process has run too much, and is given up.
     pub(crate) fn settle(&mut self) {
-        let process = self.process.get_mut();
-        if process.is_ahead() {
-            process.lost(self.now, &Lost::Strays);
+        if self.ahead() > 0 {
+            self.process.get_mut().lost(self.now, &Lost::Strays);
         }
     }
 

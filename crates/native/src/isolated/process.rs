@@ -72,9 +72,9 @@ impl Process {
         self.link.as_mut()
     }
 
-    /// Whether packets whose calls were handed over ahead are still to come.
-    pub(super) fn is_ahead(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| link.caller.is_ahead())
+    /// The number of packets whose calls were handed over ahead and that have not come yet.
+    pub(super) fn ahead(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.ahead.len())
     }
 
     /// Gives a new process the memory of the last one.

@@ -3,6 +3,7 @@
 //! and bytes are copied before anyone looks at them.
 
 use super::abi::RawWide;
+use braid_ir::engine::AHEAD;
 use braid_ir::text::MOST_TAGS;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -13,9 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// The number of places for calls that are handed over ahead: those of a batch.
-pub(crate) const AHEAD: usize = 32;
-/// The place of a call that runs alone.
+/// The place of a call that runs alone, behind those of the calls that are handed over ahead.
 pub(crate) const ALONE: usize = AHEAD;
 /// The number of all places.
 const PLACES: usize = AHEAD + 1;
@@ -335,7 +334,8 @@ fn store(to: Option<&[AtomicU64; WORDS]>, words: [u64; WORDS]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{AHEAD, ALONE, FEW, MOST, Shared, Side, WORDS, Waited};
+    use super::{ALONE, FEW, MOST, Shared, Side, WORDS, Waited};
+    use braid_ir::engine::AHEAD;
     use std::time::Duration;
 
     const PATIENCE: Option<Duration> = Some(Duration::from_secs(10));

@@ -83,6 +83,15 @@ static int32_t quiet(void *self, braid_packet *p) {
   return m->state % 5 ? BRAID_FORWARD : BRAID_DROP(0);
 }
 
+/* The same, but it publishes, and its timer works. */
+static int32_t telling(void *self, braid_packet *p) {
+  struct memory *m = self;
+  int32_t verdict = quiet(self, p);
+  braid_value value = braid_number(m->state);
+  if (m->state % 9 == 0) braid_publish(p->host, seen, &value, 1);
+  return verdict;
+}
+
 static void dump(void *self, braid_dump *into) {
   struct memory *m = self;
   braid_item items[] = {{"state", BRAID_UINT, 0, {m->state, 0}}, {"packets", BRAID_UINT, 0, {m->packets, 0}}};
@@ -108,3 +117,5 @@ BRAID_NF(forgetful, .packet = everything, .create = create_with_timer, .sends = 
 
 static const braid_profile writes_payloads = {"*", "payload", BRAID_MAY_DROP, 0};
 BRAID_NF(quiet, .packet = quiet, .create = create, .save = save, .restore = restore, .profile = &writes_payloads, COMMON);
+BRAID_NF(telling, .packet = telling, .create = create_with_timer, .save = save, .restore = restore, .profile = &writes_payloads,
+         COMMON);
