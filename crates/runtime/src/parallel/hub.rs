@@ -1,5 +1,6 @@
 //! The hub: the thread that calls the engine. It gives bundles to the stages and takes them back,
-//! merges versions, and runs the first stage and those that are processes.
+//! merges versions, and runs the first stage. Where cores are scarce, it also runs the stages whose
+//! work processes do.
 
 use super::bundle::{Bundle, Copier, Handle, Out, Target};
 use super::merger::Merger;
