@@ -96,7 +96,7 @@ impl Caller {
 
     /// The place of the next call that can be handed over ahead.
     pub(super) fn place(&self) -> Option<usize> {
-        let is_free = self.given.wrapping_sub(self.taken) < AHEAD as u32;
+        let is_free = (self.given.wrapping_sub(self.taken) as usize) < AHEAD;
         is_free.then(|| place(self.given))
     }
 
