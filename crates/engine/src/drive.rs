@@ -43,12 +43,7 @@ impl Compiled {
         let worker = executor.functions.chain.only.unwrap_or(0);
         let records = cache.is_some();
         let walk = &mut Walk { hops: 0, worker, out, watcher: None, records, rests: false };
-        if let Some(cache) = cache
-            && let Some(cut) = cache.take_wanted()
-            && !executor.make_cut(cut)
-        {
-            cache.want_no_more();
-        }
+        make_wanted(executor, cache.as_deref_mut());
         let first = reached.len();
         let count = match cache {
             Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
@@ -60,8 +55,8 @@ impl Compiled {
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
-        // The packets up to here enter at the same place, or need not be announced.
-        let (mut same, mut announced) = (0, executor.arrive(count));
+        // The packets up to here enter at the same place, or were told to a function.
+        let (mut same, mut told) = (0, executor.firsts.arrive(count));
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_deref_mut().filter(|_| executor.started);
@@ -73,9 +68,8 @@ impl Compiled {
                 (at, part) = (at + taken, onward);
             }
             let Some(packet) = packets.get(at) else { break };
-            if announced <= at {
-                announced = at.saturating_add(executor.announce(&packets[at..], &layouts[at..]));
-            }
+            let Executor { firsts, functions, .. } = executor;
+            firsts.announce(functions, (at, &mut told), (packets, layouts));
             let entry = executor.entry(packet.ingress);
             walk.rests = part.is_some();
             if same <= at {
@@ -103,7 +97,7 @@ impl Compiled {
                 halt = step(executor, cache.as_deref_mut(), stop, place, at_hand, reached, walk);
             }
         }
-        executor.settle_announced();
+        executor.firsts.settle(&mut executor.functions);
         executor.functions.prefetch.forget();
     }
 
@@ -141,6 +135,16 @@ impl Compiled {
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
+    }
+}
+
+/// Makes the program that flow records want, if they want one.
+fn make_wanted(executor: &mut Executor, cache: Option<&mut FlowCache>) {
+    if let Some(cache) = cache
+        && let Some(cut) = cache.take_wanted()
+        && !executor.make_cut(cut)
+    {
+        cache.want_no_more();
     }
 }
 
@@ -233,7 +237,8 @@ impl Engine for Compiled {
 
     fn ahead(&mut self, burst: &mut Burst) -> bool {
         let (packets, layouts, _) = burst.parts();
-        self.executor.run_ahead(packets, layouts)
+        let Executor { firsts, functions, .. } = &mut self.executor;
+        firsts.run_ahead(functions, (packets, layouts))
     }
 
     fn explained(

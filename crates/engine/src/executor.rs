@@ -1,5 +1,6 @@
 //! The executor: runs a chain's programs for packets, timers and ended state entries.
 
+use crate::ahead::Firsts;
 use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::held::Waiting;
@@ -7,7 +8,6 @@ use crate::machine_code::Stage;
 use crate::programs::{Order, ProgramSet, Programs};
 use crate::work::Emission;
 use crate::workshop::{Made, NewCode, Workshop};
-use braid_compiler::parallel::stages::firsts;
 use braid_flowcache::{Cut, Host};
 use braid_ir::engine::{Compilation, Outputs};
 use braid_ir::graph::Graph;
@@ -35,11 +35,8 @@ pub(crate) struct Executor {
     pub(crate) workshop: Option<Workshop>,
     /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
-    /// For each interface, the isolated function that can run its packets ahead ([`firsts`]).
-    pub(crate) firsts: Vec<Option<(u16, bool)>>,
-    /// The number of packets that it runs ahead and that have not come yet, and the time of the
-    /// last one.
-    pub(crate) ahead: (usize, u64),
+    /// What isolated functions run ahead.
+    pub(crate) firsts: Firsts,
 }
 
 impl Executor {
@@ -61,8 +58,7 @@ impl Executor {
             programs,
             workshop,
             emissions: Vec::new(),
-            firsts: firsts(&functions.chain),
-            ahead: (0, 0),
+            firsts: Firsts::new(&functions.chain),
             functions,
         }
     }

@@ -110,13 +110,6 @@ impl Model {
         self.native.is_some() && !self.is_stream()
     }
 
-    /// Whether that native code runs in a process of its own.
-    #[must_use]
-    pub fn is_isolated_on_packets(&self) -> bool {
-        let isolated = self.native.as_ref().and_then(|native| native.reference.isolated);
-        self.is_native_on_packets() && isolated.is_some()
-    }
-
     /// Whether events of other functions reset connections of this stream function, or switch it
     /// off or on for one.
     #[must_use]

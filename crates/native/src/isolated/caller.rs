@@ -4,7 +4,7 @@
 
 use super::call::{Call, Op, Reply};
 use super::launcher;
-use crate::sys::{ALONE, SPINS, Shared, Side, Waited};
+use crate::sys::{ALONE, SPINS, Shared, Side, Waited, place};
 use braid_ir::engine::AHEAD;
 use std::fmt;
 use std::time::Duration;
@@ -135,11 +135,6 @@ impl Caller {
     }
 }
 
-/// The place of a call that is handed over ahead, by its number.
-pub(super) fn place(number: u32) -> usize {
-    number as usize % AHEAD
-}
-
 fn found<T>(waited: Waited<T>) -> Result<T, Lost> {
     match waited {
         Waited::Found(found) => Ok(found),
@@ -150,8 +145,8 @@ fn found<T>(waited: Waited<T>) -> Result<T, Lost> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Caller, Lost, Op, Reply, place};
-    use crate::sys::{ALONE, Shared, Side};
+    use super::{Call, Caller, Lost, Op, Reply};
+    use crate::sys::{ALONE, Shared, Side, place};
     use braid_ir::engine::AHEAD;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
@@ -200,7 +195,8 @@ mod tests {
             }
             assert!(given - taken <= AHEAD as u32);
             caller.wake();
-            for _ in taken..given - (given - taken) / 3 {
+            let until = given - (given - taken) / 3;
+            while taken < until {
                 let (at, reply) = caller.take().unwrap();
                 assert_eq!((at, reply.wake), (place(taken), taken.into()));
                 taken += 1;

@@ -1,11 +1,13 @@
 //! The way to an isolated function's process.
 
-use super::ahead::Ahead;
-use super::call::{Call, Op};
+use super::ahead::{Coming, Expected, Known};
+use super::call::{Call, Op, Reply};
 use super::caller::{Caller, Lost, PATIENCE};
+use super::grant::Grant;
 use super::launcher::{self, Number};
 use super::message::{Answer, Request, receive, send};
-use crate::sys::Shared;
+use crate::sys::{ALONE, Shared};
+use braid_packet::Packet;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -19,7 +21,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Link {
     pub(super) caller: Caller,
     /// The packets whose calls were handed over ahead.
-    pub(super) ahead: Ahead,
+    pub(super) expected: Expected,
     socket: UnixStream,
     number: Number,
 }
@@ -30,7 +32,47 @@ impl Link {
         let (memory, file) = Shared::new()?;
         let (socket, end) = UnixStream::pair()?;
         let number = launcher::start(end.as_fd(), file.as_fd())?;
-        Ok(Self { caller: Caller::new(memory), ahead: Ahead::default(), socket, number })
+        Ok(Self { caller: Caller::new(memory), expected: Expected::default(), socket, number })
+    }
+
+    /// Hands the call of a packet over ahead. Returns false if it has to run alone.
+    pub(super) fn hand_over(&mut self, grant: &Grant, coming: &Coming<'_>) -> bool {
+        let Coming { packet, layout, backward, now } = *coming;
+        let Some(place) = self.caller.place() else { return false };
+        let call = Call { time_ns: now, backward, held: false, ..Call::of_packet(packet, now) };
+        let memory = &self.caller.memory;
+        let Some(call) = grant.put((packet, Some(layout)), call, memory, place) else {
+            return false;
+        };
+        self.caller.give(&call);
+        if self.expected.is_empty() {
+            self.caller.wake();
+        }
+        self.expected.push_back(Known::of(packet, now));
+        true
+    }
+
+    /// Lets the process run a packet, unless it has done so ahead, and takes back what it may have
+    /// changed. Returns the process's answer.
+    pub(super) fn run(
+        &mut self,
+        grant: &mut Grant,
+        packet: &mut Packet,
+        now: u64,
+    ) -> Result<Reply, Lost> {
+        let (place, reply) = match self.expected.pop_front() {
+            Some(known) if known == Known::of(packet, now) => self.caller.take()?,
+            Some(_) => return Err(Lost::Strays),
+            None => {
+                let call = Call::of_packet(packet, now);
+                let put = grant.put((packet, None), call, &self.caller.memory, ALONE);
+                (ALONE, self.caller.call(&put.ok_or(Lost::TooLong)?)?)
+            }
+        };
+        if reply.fits {
+            grant.take(packet, &reply, &self.caller.memory, place);
+        }
+        Ok(reply)
     }
 
     /// Sends a message with bytes behind it, and waits for the answer.

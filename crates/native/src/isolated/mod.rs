@@ -4,7 +4,7 @@
 //!
 //! `Isolated` is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
 //! both processes share (`Grant`). The process runs the function and answers with a verdict. The
-//! calls of packets that are known to come next are handed over ahead (`Ahead`). Everything else
+//! calls of packets that are known to come next are handed over ahead (`Caller`). Everything else
 //! goes through a socket as messages. A launcher starts the processes.
 
 mod ahead;

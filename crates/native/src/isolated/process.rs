@@ -74,7 +74,7 @@ impl Process {
 
     /// The number of packets whose calls were handed over ahead and that have not come yet.
     pub(super) fn ahead(&self) -> usize {
-        self.link.as_ref().map_or(0, |link| link.ahead.len())
+        self.link.as_ref().map_or(0, |link| link.expected.len())
     }
 
     /// Gives a new process the memory of the last one.

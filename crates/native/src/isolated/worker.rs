@@ -2,13 +2,12 @@
 //! shared memory and of a socket.
 
 use super::call::{Call, Op, Reply};
-use super::caller;
 use super::message::{Answer, LARGE, Request, receive, send};
 use super::news;
 use crate::library::find;
 use crate::local::Local;
 use crate::stream::Decision;
-use crate::sys::{ALONE, MOST, SPINS, Shared, Side, Waited};
+use crate::sys::{ALONE, MOST, SPINS, Shared, Side, Waited, place as place_of};
 use crate::verdict::Verdict;
 use braid_packet::Packet;
 use braid_packet::frame::{Frame, Pool};
@@ -56,7 +55,7 @@ pub(super) fn serve(memory: &Shared, socket: OwnedFd, confine: Confine) -> i32 {
     loop {
         let look = || match memory.turn().is_multiple_of(2) {
             false => Some(ALONE),
-            true => (!waits && memory.given() != done).then(|| caller::place(done)),
+            true => (!waits && memory.given() != done).then(|| place_of(done)),
         };
         let next = look().map_or_else(
             || {

@@ -119,6 +119,11 @@ pub(crate) struct Shared {
     map: MmapRaw,
 }
 
+/// The place of a call that is handed over ahead, by its number.
+pub(crate) fn place(number: u32) -> usize {
+    number as usize % AHEAD
+}
+
 /// Where the bytes of a place are, and how many fit.
 fn bytes_of(place: usize) -> (usize, usize) {
     let place = place.min(ALONE);

@@ -2,13 +2,14 @@
 //! each on a thread of its own.
 //!
 //! Packets stay in their frames. Bundles of them move between threads over rings. The hub is the
-//! thread that calls the engine. It classifies packets, merges versions, and runs the first stage. A
-//! stage that is an isolated function alone hands bundles over to its process ahead. Where cores are
-//! scarce, the hub does that.
+//! thread that calls the engine. It classifies packets, merges versions, and runs the first stage.
 //! Each stage processes bundles in the order in which their packets arrived, whatever side they
 //! come from, and sends each bundle on by itself. So functions see what they see in sequence. A
 //! burst is done when all of its packets are back. Between two bursts, all stages rest, and the hub
 //! may use their engines.
+//!
+//! A stage that is an isolated function alone hands bundles over to its process ahead. Where cores
+//! are scarce, the hub does that.
 
 mod bell;
 mod bundle;
@@ -23,9 +24,9 @@ mod sync;
 mod tables;
 
 use crate::steer::Steerer;
-use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
+use braid_ir::graph::is_isolated;
 use braid_ir::service_graph::stages::{Entry, Stage as PlannedStage, Stages};
 use bundle::{Copier, Handle};
 use entering::Entering;
@@ -81,9 +82,7 @@ impl Parallel {
         let engines: Vec<Box<dyn Engine>> = chains.map(make).collect::<Result<_, E>>()?;
         let core = |engine| Arc::new(Mutex::new(Core::new(engine)));
         let cores: Vec<SharedCore> = engines.into_iter().map(core).collect();
-        let bell_of = bells(chain, plan, options.cores);
-        let bells = (0..=bell_of.iter().copied().max().unwrap_or(0)).map(|_| Bell::default());
-        let shared = Arc::new(Shared { bells: bells.collect(), bell_of, ..Shared::default() });
+        let shared = Arc::new(Shared::new(bells(chain, plan, options.cores)));
         let tables = Tables::new(plan, options);
         let mut ends = Ends::new(count);
         let forwards = Arc::new(tables.stages);
@@ -147,11 +146,11 @@ impl Parallel {
 /// Whether a stage is an isolated function alone.
 fn is_process(chain: &Chain, stage: &PlannedStage) -> bool {
     let [function] = stage.functions[..] else { return false };
-    chain.nodes.get(usize::from(function)).is_some_and(|node| node.model.is_isolated_on_packets())
+    chain.nodes.get(usize::from(function)).is_some_and(|node| is_isolated(&node.model))
 }
 
-/// By stage: the bell of its thread. The hub, with bell 0, runs the first stage, and, where cores are
-/// scarce, those whose work processes do.
+/// By stage: the bell of its thread. The hub, with bell 0, runs the first stage, and, where cores
+/// are scarce, those whose work processes do.
 fn bells(chain: &Chain, plan: &Stages, cores: usize) -> Vec<usize> {
     let processes = plan.stages.iter().filter(|stage| is_process(chain, stage)).count();
     let is_scarce = cores < plan.stages.len() + processes;

@@ -60,6 +60,15 @@ pub(super) struct Shared {
     pub(super) has_failed: AtomicBool,
 }
 
+impl Shared {
+    /// For stages with these bells.
+    pub(super) fn new(bell_of: Vec<usize>) -> Self {
+        let last = bell_of.iter().copied().max().unwrap_or_default();
+        let bells = (0..=last).map(|_| Bell::default()).collect();
+        Self { bells, bell_of, ..Self::default() }
+    }
+}
+
 /// The rings on which a thread sends bundles: to the hub, and to stages.
 pub(super) struct Rings {
     pub(super) shared: Arc<Shared>,

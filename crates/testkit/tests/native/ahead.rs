@@ -19,7 +19,7 @@ fn engines() -> impl Iterator<Item = harness::Engine> {
     all.chain([ENGINES[7].in_stages(2, 8), ENGINES[5].in_stages(2, 3)])
 }
 
-/// A chain that begins with a function of `ahead.c`, in a process of its own if `isolation` says so.
+/// A chain that begins with a function of `ahead.c`. `isolation` is as in a declaration.
 fn chain(function: &str, isolation: &str, behind: &str) -> Chain {
     start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
     let library = library("crates/testkit/tests/native/ahead.c");

@@ -3,6 +3,7 @@
 
 use super::visits::{Visit, Visits};
 use braid_ir::chain::Chain;
+use braid_ir::graph::is_isolated;
 use braid_ir::model::Model;
 
 /// For each interface, the function that its packets enter first, and whether they go backward
@@ -14,8 +15,7 @@ pub fn firsts(chain: &Chain) -> Vec<Option<(u16, bool)>> {
     let mut models = chain.nodes.iter().map(|node| &node.model);
     // Events make stream functions send packets, and so do their timeouts.
     let sends_by_itself = |model: &Model| model.is_stream() || !model.handlers.is_empty();
-    if !models.clone().any(|model| model.is_isolated_on_packets())
-        || models.any(|model| sends_by_itself(model))
+    if !models.clone().any(|model| is_isolated(model)) || models.any(|model| sends_by_itself(model))
     {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ pub fn firsts(chain: &Chain) -> Vec<Option<(u16, bool)>> {
     let Ok(visits) = Visits::new(chain) else { return Vec::new() };
     let is_first = |(function, backward): &Visit| {
         let behind = visits.behind((*function, *backward));
-        chain.nodes[usize::from(*function)].model.is_isolated_on_packets()
+        is_isolated(&chain.nodes[usize::from(*function)].model)
             && visits.graph.group(*function).len() == 1
             && behind.iter().filter(|(node, _)| node == function).count() == 1
     };
