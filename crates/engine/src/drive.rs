@@ -43,12 +43,7 @@ impl Compiled {
         let worker = executor.functions.chain.only.unwrap_or(0);
         let records = cache.is_some();
         let walk = &mut Walk { hops: 0, worker, out, watcher: None, records, rests: false };
-        if let Some(cache) = cache
-            && let Some(cut) = cache.take_wanted()
-            && !executor.make_cut(cut)
-        {
-            cache.want_no_more();
-        }
+        make_wanted(executor, cache.as_deref_mut());
         let first = reached.len();
         let count = match cache {
             Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
@@ -60,8 +55,8 @@ impl Compiled {
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
-        // The packets up to here enter at the same place.
-        let mut same = 0;
+        // The packets up to here enter at the same place, or were told to a function.
+        let (mut same, mut told) = (0, executor.firsts.arrive(count));
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_deref_mut().filter(|_| executor.started);
@@ -73,6 +68,8 @@ impl Compiled {
                 (at, part) = (at + taken, onward);
             }
             let Some(packet) = packets.get(at) else { break };
+            let Executor { firsts, functions, .. } = executor;
+            firsts.announce(functions, (at, &mut told), (packets, layouts));
             let entry = executor.entry(packet.ingress);
             walk.rests = part.is_some();
             if same <= at {
@@ -100,6 +97,7 @@ impl Compiled {
                 halt = step(executor, cache.as_deref_mut(), stop, place, at_hand, reached, walk);
             }
         }
+        executor.firsts.settle(&mut executor.functions);
         executor.functions.prefetch.forget();
     }
 
@@ -137,6 +135,16 @@ impl Compiled {
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
+    }
+}
+
+/// Makes the program that flow records want, if they want one.
+fn make_wanted(executor: &mut Executor, cache: Option<&mut FlowCache>) {
+    if let Some(cache) = cache
+        && let Some(cut) = cache.take_wanted()
+        && !executor.make_cut(cut)
+    {
+        cache.want_no_more();
     }
 }
 
@@ -225,6 +233,12 @@ impl Engine for Compiled {
             let end = packets.len().min(at + BATCH);
             self.enter(&mut packets[at..end], &mut layouts[at..end], reached, out);
         }
+    }
+
+    fn ahead(&mut self, burst: &mut Burst) -> bool {
+        let (packets, layouts, _) = burst.parts();
+        let Executor { firsts, functions, .. } = &mut self.executor;
+        firsts.run_ahead(functions, (packets, layouts))
     }
 
     fn explained(

@@ -1,5 +1,6 @@
 //! The executor: runs a chain's programs for packets, timers and ended state entries.
 
+use crate::ahead::Firsts;
 use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::held::Waiting;
@@ -34,6 +35,8 @@ pub(crate) struct Executor {
     pub(crate) workshop: Option<Workshop>,
     /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
+    /// What isolated functions run ahead.
+    pub(crate) firsts: Firsts,
 }
 
 impl Executor {
@@ -55,6 +58,7 @@ impl Executor {
             programs,
             workshop,
             emissions: Vec::new(),
+            firsts: Firsts::new(&functions.chain),
             functions,
         }
     }

@@ -11,6 +11,7 @@
 )]
 
 mod address_groups;
+mod ahead;
 mod branches;
 mod chain_counters;
 mod compiled;

@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 /// fault.
 pub const RESUBMIT_LIMIT: u32 = 8;
 
+/// The most packets that an isolated function runs ahead.
+pub const AHEAD: usize = 32;
+
 /// The maximum number of firings that a timer makes up for when time jumps. A timer may be behind
 /// by more periods when `advance` begins, or when a packet or a control change arrives. Then it
 /// skips the earliest firings and counts them in `timers_skipped`.
@@ -124,6 +127,14 @@ pub trait Engine: Send {
     /// kind of engine does not say.
     fn next_release(&self) -> Option<u64> {
         None
+    }
+
+    /// These packets form one of the next bursts, behind those of earlier calls that have not come
+    /// yet. Nothing else happens before they come. An isolated function that they enter first may
+    /// run them ahead: at most [`AHEAD`] at a time. Returns whether it runs all of them ahead. If
+    /// not, they must come before this is called again.
+    fn ahead(&mut self, _burst: &mut Burst) -> bool {
+        false
     }
 
     /// Runs what is due by this time when a packet enters that visits no function. Native functions

@@ -191,6 +191,13 @@ pub fn sends_to(model: &Model) -> impl Iterator<Item = Dest> {
     [Dest::Onward, Dest::Back].into_iter().chain(further).filter(move |_| sends)
 }
 
+/// Whether native code gets the packets themselves, in a process of its own.
+#[must_use]
+pub fn is_isolated(model: &Model) -> bool {
+    let isolated = model.native.as_ref().and_then(|native| native.reference.isolated);
+    model.is_native_on_packets() && isolated.is_some()
+}
+
 /// Whether a model has a drop terminator.
 #[must_use]
 pub fn may_drop(model: &Model) -> bool {

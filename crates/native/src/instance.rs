@@ -3,7 +3,7 @@
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::isolated::{self, Declared, Isolated};
+use crate::isolated::{self, Coming, Declared, Isolated};
 use crate::library::find;
 use crate::load_error::LoadError;
 use crate::local::Local;
@@ -82,6 +82,34 @@ impl Instance {
             find(&reference.library, &reference.function).map_err(|why| why.to_string())?;
         let local = Local::of(&definition, node, config, part, reference.checks)?;
         Ok(Self(Here(Box::new(local))))
+    }
+
+    /// Tells an isolated function which packets come to it next, in this order, so that it can run
+    /// them before they come. Nothing else may come in between: other packets, other calls of this
+    /// instance (except [`Self::take_outputs`] and [`Self::has_outputs`]). Returns the number of
+    /// packets that it can run ahead.
+    pub fn announce<'a>(&mut self, coming: impl Iterator<Item = Coming<'a>>) -> usize {
+        match &mut self.0 {
+            Here(_) => 0,
+            Apart(isolated) => isolated.announce(coming),
+        }
+    }
+
+    /// The number of announced packets that it runs ahead and that have not come yet.
+    #[must_use]
+    pub fn ahead(&self) -> usize {
+        match &self.0 {
+            Here(_) => 0,
+            Apart(isolated) => isolated.ahead(),
+        }
+    }
+
+    /// Says that all announced packets have come. It would be a mistake if one had not: then the
+    /// function's process has run it in vain, and is given up.
+    pub fn settle(&mut self) {
+        if let Apart(isolated) = &mut self.0 {
+            isolated.settle();
+        }
     }
 
     /// Runs the function for a packet.

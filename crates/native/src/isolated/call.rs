@@ -1,6 +1,6 @@
 //! A call in shared memory: what is asked, and what is answered, in a few words.
 
-use crate::sys::{Shared, WORDS};
+use crate::sys::WORDS;
 use braid_packet::Link;
 
 /// What a call asks.
@@ -14,11 +14,13 @@ pub(super) enum Op {
     Advance,
     /// To answer a message on the socket.
     Talk,
+    /// To go on with the calls that were handed over ahead.
+    GoOn,
     /// To end the process.
     End,
 }
 
-const OPS: [Op; 5] = [Op::Packet, Op::Connection, Op::Advance, Op::Talk, Op::End];
+const OPS: [Op; 6] = [Op::Packet, Op::Connection, Op::Advance, Op::Talk, Op::GoOn, Op::End];
 const LINKS: [Link; 4] = [Link::Ethernet, Link::RawIp, Link::Cooked, Link::Cooked2];
 
 /// What is asked.
@@ -36,6 +38,8 @@ pub(super) struct Call {
     pub(super) link: Link,
     pub(super) backward: bool,
     pub(super) held: bool,
+    /// Whether the packet's bytes come back.
+    pub(super) gives_back: bool,
 }
 
 impl Call {
@@ -51,36 +55,34 @@ impl Call {
             link: Link::Ethernet,
             backward: false,
             held: false,
+            gives_back: false,
         }
     }
 
-    pub(super) fn write(&self, memory: &Shared) {
+    pub(super) fn words(&self) -> [u64; WORDS] {
         let bit = |flag: bool, at: u32| u64::from(flag) << at;
         let op = OPS.iter().position(|op| *op == self.op).unwrap_or(0) as u64;
         let link = LINKS.iter().position(|link| *link == self.link).unwrap_or(0) as u64;
-        let flags = bit(self.backward, 8) | bit(self.held, 9) | link << 10;
-        let mut words = [0; WORDS];
-        words[0] = op | flags | u64::from(self.ingress) << 16;
-        words[1] = self.now;
-        words[2] = self.time_ns;
-        words[3] = u64::from(self.length) | u64::from(self.wire_len) << 32;
-        memory.set(words);
+        let flags = bit(self.backward, 8) | bit(self.held, 9) | bit(self.gives_back, 10);
+        let first = op | flags | link << 11 | u64::from(self.ingress) << 16;
+        let lengths = u64::from(self.length) | u64::from(self.wire_len) << 32;
+        [first, self.now, self.time_ns, lengths]
     }
 
-    pub(super) fn read(memory: &Shared) -> Self {
-        let (first, lengths) = (memory.word(0), memory.word(3));
+    pub(super) fn of([first, now, time_ns, lengths]: [u64; WORDS]) -> Self {
         let has = |at: u32| first >> at & 1 == 1;
         let [op, second, ingress @ .., _, _, _, _] = first.to_le_bytes();
         Self {
             op: OPS.get(usize::from(op)).copied().unwrap_or(Op::End),
-            now: memory.word(1),
-            time_ns: memory.word(2),
+            now,
+            time_ns,
             length: low(lengths),
             wire_len: high(lengths),
             ingress: u16::from_le_bytes(ingress),
-            link: LINKS.get(usize::from(second >> 2)).copied().unwrap_or(Link::Ethernet),
+            link: LINKS.get(usize::from(second >> 3)).copied().unwrap_or(Link::Ethernet),
             backward: has(8),
             held: has(9),
+            gives_back: has(10),
         }
     }
 }
@@ -95,6 +97,9 @@ pub(super) struct Reply {
     pub(super) length: u32,
     /// Whether the packet's bytes fit in the shared memory.
     pub(super) fits: bool,
+    /// Whether they do not fit in the place of a call that was handed over ahead. Then they are in
+    /// the place of calls that run alone.
+    pub(super) is_long: bool,
     /// Whether outputs wait.
     pub(super) has_outputs: bool,
     /// The earliest time at which something may be due.
@@ -102,28 +107,30 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn write(&self, memory: &Shared) {
+    pub(super) fn words(&self) -> [u64; WORDS] {
         let bit = |flag: bool, at: u32| u64::from(flag) << at;
         let code = self.code.map_or(0, i32::unsigned_abs);
         let flags = bit(self.code.is_some(), 32) | bit(self.fits, 33) | bit(self.has_outputs, 34);
-        let mut words = [0; WORDS];
-        words[0] = u64::from(code) | flags;
-        words[1] = self.wake;
-        words[2] = u64::from(self.length);
-        memory.set(words);
+        let first = u64::from(code) | flags | bit(self.is_long, 35);
+        [first, self.wake, self.length.into(), 0]
     }
 
-    /// Reads an answer.
-    pub(super) fn read(memory: &Shared) -> Self {
-        let first = memory.word(0);
+    pub(super) fn of([first, wake, length, _]: [u64; WORDS]) -> Self {
         let has = |at: u32| first >> at & 1 == 1;
         Self {
             code: has(32).then(|| i32::try_from(low(first)).unwrap_or(i32::MIN)),
-            length: low(memory.word(2)),
+            length: low(length),
             fits: has(33),
             has_outputs: has(34),
-            wake: memory.word(1),
+            is_long: has(35),
+            wake,
         }
+    }
+
+    /// Whether the process waits for a call that runs alone before it goes on with the calls that
+    /// were handed over ahead.
+    pub(super) fn waits(&self) -> bool {
+        self.has_outputs || self.is_long
     }
 }
 
@@ -139,11 +146,9 @@ fn high(word: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{Call, LINKS, OPS, Reply};
-    use crate::sys::Shared;
 
     #[test]
     fn calls_and_replies_are_read_as_they_are_written() {
-        let (memory, _) = Shared::new().unwrap();
         for (at, op) in (0..).zip(OPS) {
             let call = Call {
                 time_ns: u64::MAX - at,
@@ -153,10 +158,10 @@ mod tests {
                 link: LINKS[usize::try_from(at).unwrap() % LINKS.len()],
                 backward: at & 2 == 2,
                 held: at == 3,
+                gives_back: at == 4,
                 ..Call::new(op, 1 << 63 | at)
             };
-            call.write(&memory);
-            assert_eq!(Call::read(&memory), call);
+            assert_eq!(Call::of(call.words()), call);
         }
         for code in [None, Some(0), Some(7 << 8 | 4), Some(i32::MAX)] {
             let reply = Reply {
@@ -164,10 +169,10 @@ mod tests {
                 length: u32::MAX,
                 fits: code.is_some(),
                 has_outputs: code.is_none(),
+                is_long: code == Some(0),
                 wake: u64::MAX,
             };
-            reply.write(&memory);
-            assert_eq!(Reply::read(&memory), reply);
+            assert_eq!(Reply::of(reply.words()), reply);
         }
     }
 }

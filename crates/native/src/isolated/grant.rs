@@ -2,10 +2,10 @@
 //! it does not get, it cannot read. What Braid does not take back, it cannot change.
 
 use super::call::{Call, Reply};
-use super::link::{Link, Lost};
+use crate::sys::{ALONE, MOST, Shared};
 use braid_ir::model::TagDecl;
 use braid_ir::native::Profile;
-use braid_packet::{Access, FIELDS, Field, Packet};
+use braid_packet::{Access, FIELDS, Field, Layout, Packet};
 
 /// What a function gets and gives back.
 pub(super) struct Grant {
@@ -48,53 +48,78 @@ impl Grant {
         Self { is_headers, back, tags: tags.to_vec(), bytes: Vec::new() }
     }
 
-    /// Lets the process run a packet, and takes back what it may have changed.
-    pub(super) fn give(
-        &mut self,
-        packet: &mut Packet,
+    /// Puts what the process gets of a packet into a place for its call, and completes the call.
+    /// `None` if it does not fit. The layout, if there is one, is the packet's.
+    pub(super) fn put(
+        &self,
+        (packet, layout): (&Packet, Option<&Layout>),
         call: Call,
-        link: &mut Link,
-    ) -> Result<Reply, Lost> {
+        memory: &Shared,
+        place: usize,
+    ) -> Option<Call> {
         let all = packet.data();
+        let headers = || match layout {
+            Some(layout) => layout.payload_offset(),
+            None => packet.parse().payload_offset(),
+        };
         let given = match self.is_headers {
-            true => all.get(..packet.parse().payload_offset()).unwrap_or(all),
+            true => all.get(..headers()).unwrap_or(all),
             false => all,
         };
-        if !link.memory.put(given) {
-            return Err(Lost::TooLong);
+        if !memory.put(place, given) {
+            return None;
         }
-        link.memory.set_tags(self.tags.iter().map(|tag| packet.tags.value(&tag.name)));
+        memory.set_tags(place, self.tags.iter().map(|tag| packet.tags.value(&tag.name)));
         let length = u32::try_from(given.len()).unwrap_or(u32::MAX);
-        let reply = link.call(&Call { length, ..call })?;
-        if !reply.fits {
-            return Ok(reply);
-        }
+        Some(Call { length, gives_back: !matches!(self.back, Back::Nothing), ..call })
+    }
+
+    /// Takes back what the process may have changed, from the place of the call.
+    pub(super) fn take(
+        &mut self,
+        packet: &mut Packet,
+        reply: &Reply,
+        memory: &Shared,
+        place: usize,
+    ) {
+        let from = if reply.is_long { ALONE } else { place };
+        let (length, own) = (reply.length as usize, packet.data().len());
         match &self.back {
             Back::Nothing => {}
             Back::Fields(fields) => {
-                link.memory.get(length as usize, &mut self.bytes);
+                fetch(memory, from, own, &mut self.bytes);
                 packet.take_fields(&self.bytes, fields);
             }
+            Back::Everything if length == own => drop(memory.get(from, packet.data_mut())),
             Back::Everything => {
-                link.memory.get(reply.length as usize, &mut self.bytes);
+                fetch(memory, from, length, &mut self.bytes);
                 packet.take_bytes(&self.bytes);
             }
         }
-        for (tag, value) in self.tags.iter().zip(link.memory.tags()) {
+        for (tag, value) in self.tags.iter().zip(memory.tags(place)) {
             // A value that the function has left alone may be wider than its own type.
             if value != packet.tags.value(&tag.name) {
                 packet.tags.set(&tag.name, value & tag.ty.max());
             }
         }
-        Ok(reply)
     }
+}
+
+/// Copies this many bytes out of the memory, or as many as the place has.
+fn fetch(memory: &Shared, place: usize, length: usize, into: &mut Vec<u8>) {
+    into.resize(length.min(MOST), 0);
+    let length = memory.get(place, into);
+    into.truncate(length);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Back, Grant};
+    use super::{Back, Grant, MOST};
+    use crate::isolated::call::Reply;
+    use crate::sys::{ALONE, Shared};
+    use braid_ir::model::{TagDecl, Ty};
     use braid_ir::native::Profile;
-    use braid_packet::Field;
+    use braid_packet::{Field, Link, Packet};
 
     fn grant(reads: &str, writes: &str, may: u32) -> Grant {
         Grant::of(&Profile::declared(reads, writes, may).unwrap(), &[])
@@ -126,6 +151,29 @@ mod tests {
     fn function_that_changes_payloads_or_lengths_gives_everything_back() {
         for (writes, may) in [("payload", 0), ("*", 0), ("", 2), ("", 4)] {
             assert!(matches!(grant("", writes, may).back, Back::Everything), "{writes} {may}");
+        }
+    }
+
+    #[test]
+    fn whatever_the_process_answers_leaves_a_packet() {
+        let (memory, _) = Shared::new().unwrap();
+        for place in [3, ALONE] {
+            memory.put(place, &[0xff; 2048]);
+        }
+        memory.set_tags(3, std::iter::repeat(u128::MAX));
+        let tags = [TagDecl { name: "colour".into(), ty: Ty::uint(8) }];
+        for writes in ["", "ip.src udp.sport", "*"] {
+            let mut grant = Grant::of(&Profile::declared("", writes, 0).unwrap(), &tags);
+            for (length, is_long) in [0, 1, 60, 2049, 300_000, u32::MAX]
+                .into_iter()
+                .flat_map(|n| [(n, false), (n, true)])
+            {
+                let mut packet = Packet::new(Link::Ethernet, 0, [0; 60]);
+                let reply = Reply { length, is_long, fits: true, ..Reply::default() };
+                grant.take(&mut packet, &reply, &memory, 3);
+                assert!(packet.data().len() <= MOST, "{writes} {length}");
+                assert_eq!(packet.tags.value("colour"), 0xff);
+            }
         }
     }
 }

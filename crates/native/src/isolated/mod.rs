@@ -3,10 +3,13 @@
 //! profile declares.
 //!
 //! `Isolated` is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
-//! both processes share (`Grant`). The process runs the function and answers with a verdict.
-//! Everything else goes through a socket as messages. A launcher starts the processes.
+//! both processes share (`Grant`). The process runs the function and answers with a verdict. The
+//! calls of packets that are known to come next are handed over ahead (`Caller`). Everything else
+//! goes through a socket as messages. A launcher starts the processes.
 
+mod ahead;
 mod call;
+mod caller;
 mod grant;
 mod launcher;
 mod link;
@@ -15,6 +18,7 @@ mod news;
 mod process;
 mod worker;
 
+pub use ahead::Coming;
 pub use launcher::{become_user, launch, start_by};
 pub use worker::{Confine, Phase};
 
@@ -24,14 +28,16 @@ use crate::load_error::LoadError;
 use crate::output::{self, Allowed, Output};
 use crate::part::Part;
 use crate::stream::{Decision, News};
+use crate::sys::ALONE;
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
 use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
 use braid_packet::Packet;
 use call::{Call, Op, Reply};
+use caller::Lost;
 use grant::Grant;
-use link::{Link, Lost};
+use link::Link;
 use message::{Answer, Job, Request};
 use process::Process;
 use std::cell::RefCell;
@@ -136,21 +142,42 @@ impl Isolated {
         })
     }
 
+    /// Hands over the calls of the packets that come to the function next, in this order. Returns
+    /// how many of them: fewer if there is no room, or something else is to be done in between.
+    pub(crate) fn announce<'a>(&mut self, coming: impl Iterator<Item = Coming<'a>>) -> usize {
+        let mut coming = coming.peekable();
+        let Some(first) = coming.peek() else { return 0 };
+        if self.ahead() == 0 {
+            self.now = self.now.max(first.now);
+            self.keep_memory();
+        }
+        let Self { process, config, grant, keep, .. } = self;
+        let Some(link) = process.get_mut().link(self.now, config) else { return 0 };
+        let is_before = |one: &Coming<'_>| one.now < *keep;
+        let given = coming.take_while(|one| is_before(one) && link.hand_over(grant, one)).count();
+        // The process may have gone to sleep since the first one.
+        link.caller.wake();
+        given
+    }
+
+    /// The number of packets whose calls were handed over and that have not come yet.
+    pub(crate) fn ahead(&self) -> usize {
+        self.process.borrow().ahead()
+    }
+
+    /// All announced packets have come. If not, the process has run too much, and is given up.
+    pub(crate) fn settle(&mut self) {
+        if self.ahead() > 0 {
+            self.process.get_mut().lost(self.now, &Lost::Strays);
+        }
+    }
+
     /// Runs the function for a packet.
     ///
     /// # Errors
     /// The function failed, or its process did. A packet of a process that failed is as it was.
     pub(crate) fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
-        let call = Call {
-            time_ns: packet.time_ns,
-            wire_len: packet.wire_len,
-            ingress: packet.ingress,
-            link: packet.link,
-            backward: packet.backward,
-            held: packet.held,
-            ..Call::new(Op::Packet, now)
-        };
-        let code = self.call(now, |grant, link| grant.give(packet, call, link))?;
+        let code = self.call(now, |grant, link| link.run(grant, packet, now))?;
         self.checked(Verdict::of_code(code)).ok_or_else(|| self.means_nothing("verdict"))
     }
 
@@ -163,8 +190,8 @@ impl Isolated {
         news::put(news, &mut given);
         let length = u32::try_from(given.len()).unwrap_or(u32::MAX);
         let call = Call { length, ..Call::new(Op::Connection, now) };
-        let code = self.call(now, |_, link| match link.memory.put(&given) {
-            true => link.call(&call),
+        let code = self.call(now, |_, link| match link.caller.memory.put(ALONE, &given) {
+            true => link.caller.call(&call),
             false => Err(Lost::TooLong),
         });
         self.news = given;
@@ -254,7 +281,7 @@ impl Isolated {
         // A process that is not there has nothing due until packets come again.
         self.wake = u64::MAX;
         let Some(link) = process.link(self.now, config) else { return };
-        match link.call(&Call::new(Op::Advance, now)) {
+        match link.caller.call(&Call::new(Op::Advance, now)) {
             Ok(reply) => {
                 self.wake = reply.wake;
                 self.has_outputs |= reply.has_outputs;

@@ -1,6 +1,7 @@
 //! The process of an isolated function as it fails and comes back.
 
-use super::link::{Link, Lost};
+use super::caller::Lost;
+use super::link::Link;
 use super::message::{Answer, Job, Request};
 use crate::output::{Log, Output};
 use crate::value::Config;
@@ -69,6 +70,11 @@ impl Process {
             }
         }
         self.link.as_mut()
+    }
+
+    /// The number of packets whose calls were handed over ahead and that have not come yet.
+    pub(super) fn ahead(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.expected.len())
     }
 
     /// Gives a new process the memory of the last one.

@@ -7,9 +7,10 @@ use super::news;
 use crate::library::find;
 use crate::local::Local;
 use crate::stream::Decision;
-use crate::sys::{SPINS, Shared, Side, Waited};
+use crate::sys::{ALONE, MOST, SPINS, Shared, Side, Waited, place as place_of};
 use crate::verdict::Verdict;
 use braid_packet::Packet;
+use braid_packet::frame::{Frame, Pool};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -25,6 +26,9 @@ pub enum Phase {
     /// Its first packet is about to come.
     BeforePackets,
 }
+
+/// The room for a packet. Longer packets get memory of their own.
+const FRAME: u32 = 4096;
 
 /// Exit status: the process could not be confined.
 const UNCONFINED: i32 = 70;
@@ -43,22 +47,39 @@ pub(super) fn serve(memory: &Shared, socket: OwnedFd, confine: Confine) -> i32 {
         confine,
         instance: None,
         bytes: Vec::new(),
+        pool: Pool::new(1, FRAME),
     };
-    let mut turn = memory.turn();
+    let mut done = 0;
+    // Whether a call must run alone before this process goes on with the ones ahead of it.
+    let mut waits = false;
     loop {
-        if turn.is_multiple_of(2) && memory.wait(turn, Side::Worker, SPINS, None) != Waited::Turn {
-            continue;
-        }
-        let call = Call::read(memory);
-        let reply = match worker.run(&call) {
+        let look = || match memory.turn().is_multiple_of(2) {
+            false => Some(ALONE),
+            true => (!waits && memory.given() != done).then(|| place_of(done)),
+        };
+        let next = look().map_or_else(
+            || {
+                // The other end may have gone to sleep since the last answer.
+                memory.ring(Side::Worker);
+                memory.wait(Side::Worker, SPINS, None, look)
+            },
+            Waited::Found,
+        );
+        let Waited::Found(place) = next else { continue };
+        let reply = match worker.run(&Call::of(memory.call(place)), place) {
             Ok(Some(reply)) => reply,
             Ok(None) => return 0,
             Err(_) => return UNREACHABLE,
         };
-        reply.write(memory);
-        turn = memory.turn();
-        memory.pass(turn, Side::Worker);
-        turn = turn.wrapping_add(1);
+        memory.set_reply(place, reply.words());
+        if place == ALONE {
+            waits = false;
+            memory.pass(memory.turn(), Side::Worker);
+        } else {
+            (done, waits) = (done.wrapping_add(1), reply.waits());
+            memory.answer(done);
+            memory.ring_soon(Side::Worker);
+        }
     }
 }
 
@@ -67,23 +88,26 @@ struct Worker<'a> {
     socket: UnixStream,
     confine: Confine,
     instance: Option<Local>,
-    /// Memory for a packet's bytes.
+    /// Memory for the bytes of a long packet, or of what a connection brings.
     bytes: Vec<u8>,
+    /// The frame of a packet.
+    pool: Option<Pool>,
 }
 
 impl Worker<'_> {
-    /// Runs a call. `None` for the last one.
-    fn run(&mut self, call: &Call) -> io::Result<Option<Reply>> {
+    /// Runs the call in a place. `None` for the last one.
+    fn run(&mut self, call: &Call, place: usize) -> io::Result<Option<Reply>> {
         let mut reply = Reply::default();
         match call.op {
             Op::End => return Ok(None),
             Op::Talk => self.talk(call.now)?,
+            Op::GoOn => {}
             Op::Advance => {
                 if let Some(instance) = &mut self.instance {
                     instance.advance(call.now);
                 }
             }
-            Op::Packet => self.packet(call, &mut reply),
+            Op::Packet => self.packet(call, place, &mut reply),
             Op::Connection => self.connection(call, &mut reply),
         }
         if let Some(instance) = &self.instance {
@@ -93,25 +117,51 @@ impl Worker<'_> {
         Ok(Some(reply))
     }
 
-    fn packet(&mut self, call: &Call, reply: &mut Reply) {
+    fn packet(&mut self, call: &Call, place: usize, reply: &mut Reply) {
+        let frame = self.frame(place, call.length as usize);
         let Some(instance) = &mut self.instance else { return };
-        self.memory.get(call.length as usize, &mut self.bytes);
-        let mut packet = Packet::snapped(call.link, call.time_ns, &self.bytes, call.wire_len);
+        let mut packet = Packet::in_frame(call.link, call.time_ns, frame, call.wire_len);
         packet.ingress = call.ingress;
         packet.backward = call.backward;
         packet.held = call.held;
-        for (tag, value) in instance.tags().iter().zip(self.memory.tags()) {
+        for (tag, value) in instance.tags().iter().zip(self.memory.tags(place)) {
             packet.tags.set(&tag.name, value);
         }
         reply.code = instance.packet(&mut packet, call.now).ok().map(Verdict::code);
-        reply.length = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
-        reply.fits = self.memory.put(packet.data());
-        self.memory.set_tags(instance.tags().iter().map(|tag| packet.tags.value(&tag.name)));
+        let bytes = packet.data();
+        reply.length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        reply.fits = !call.gives_back || self.memory.put(place, bytes);
+        if !reply.fits && place != ALONE {
+            reply.fits = self.memory.put(ALONE, bytes);
+            reply.is_long = reply.fits;
+        }
+        let values = instance.tags().iter().map(|tag| packet.tags.value(&tag.name));
+        self.memory.set_tags(place, values);
+    }
+
+    /// A frame with the bytes in a place.
+    fn frame(&mut self, place: usize, length: usize) -> Frame {
+        if let Some(mut frame) = self.pool.as_mut().and_then(Pool::take)
+            && let Some(room) = frame.room().get_mut(..length)
+        {
+            let length = self.memory.get(place, room);
+            frame.extend(length);
+            return frame;
+        }
+        self.fetch(place, length);
+        Frame::of(&self.bytes)
+    }
+
+    /// Copies the bytes in a place.
+    fn fetch(&mut self, place: usize, length: usize) {
+        self.bytes.resize(length.min(MOST), 0);
+        let length = self.memory.get(place, &mut self.bytes);
+        self.bytes.truncate(length);
     }
 
     fn connection(&mut self, call: &Call, reply: &mut Reply) {
+        self.fetch(ALONE, call.length as usize);
         let Some(instance) = &mut self.instance else { return };
-        self.memory.get(call.length as usize, &mut self.bytes);
         let Some(news) = news::get(&self.bytes) else { return };
         reply.code = instance.connection(news, call.now).ok().map(Decision::code);
         reply.fits = true;

@@ -1,5 +1,6 @@
 //! The hub: the thread that calls the engine. It gives bundles to the stages and takes them back,
-//! merges versions, and runs the first stage.
+//! merges versions, and runs the first stage. Where cores are scarce, it also runs the stages whose
+//! work processes do.
 
 use super::bundle::{Bundle, Copier, Handle, Out, Target};
 use super::merger::Merger;
@@ -14,14 +15,15 @@ use std::sync::atomic::Ordering;
 /// The most packets that are on their way.
 pub(super) const MOST: usize = braid_packet::BURST;
 
-/// The hub's ends of the rings, and its stage.
-pub(super) type Ends = (Stage, Vec<Consumer<Handle>>, Vec<Producer<Handle>>, Rings);
+/// The hub's ends of the rings, and its stages.
+pub(super) type Ends = (Vec<Stage>, Vec<Consumer<Handle>>, Vec<Producer<Handle>>, Rings);
 
 /// By route: what happens to a new bundle, and the mergers with what happens afterwards.
 pub(super) type OfRoutes = (Vec<Actions>, Vec<Vec<(Merger, Actions)>>);
 
 pub(super) struct Hub {
-    own: Stage,
+    /// The stages that the hub runs.
+    own: Vec<Stage>,
     inputs: Vec<Consumer<Handle>>,
     /// By stage: takes back the copies that it has made.
     used: Vec<Producer<Handle>>,
@@ -135,7 +137,7 @@ impl Hub {
             let Self { own, inputs, rings, options, .. } = &*self;
             let shared = &rings.shared;
             let is_called = || {
-                own.is_called()
+                own.iter().any(Stage::is_called)
                     || inputs.iter().any(|input| !input.is_empty())
                     || shared.has_failed.load(Ordering::Acquire)
             };
@@ -150,7 +152,7 @@ impl Hub {
         debug_assert!(self.mergers.iter().flatten().all(|(merger, _)| merger.is_empty()));
     }
 
-    /// Takes bundles back, and runs the first stage on one bundle. Returns whether there was
+    /// Takes bundles back, and runs the hub's stages on one bundle each. Returns whether there was
     /// anything to do.
     fn step(&mut self) -> bool {
         let mut is_done = false;
@@ -160,7 +162,15 @@ impl Hub {
                 self.take(bundle);
             }
         }
-        self.own.step() || is_done
+        for stage in &mut self.own {
+            // While a process works, the hub does other things.
+            is_done |= match stage.is_process {
+                true => stage.begin() || stage.is_full() && stage.end(),
+                false => stage.step(),
+            };
+        }
+        let mut processes = self.own.iter_mut().filter(|stage| stage.is_process);
+        is_done || processes.any(Stage::end)
     }
 
     fn take(&mut self, bundle: Handle) {

@@ -7,6 +7,9 @@
 //! come from, and sends each bundle on by itself. So functions see what they see in sequence. A
 //! burst is done when all of its packets are back. Between two bursts, all stages rest, and the hub
 //! may use their engines.
+//!
+//! A stage that is an isolated function alone hands bundles over to its process ahead. Where cores
+//! are scarce, the hub does that.
 
 mod bell;
 mod bundle;
@@ -21,10 +24,10 @@ mod sync;
 mod tables;
 
 use crate::steer::Steerer;
-use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
-use braid_ir::service_graph::stages::{Entry, Stages};
+use braid_ir::graph::is_isolated;
+use braid_ir::service_graph::stages::{Entry, Stage as PlannedStage, Stages};
 use bundle::{Copier, Handle};
 use entering::Entering;
 use hub::{Hub, MOST};
@@ -33,6 +36,7 @@ pub use options::Options;
 pub use options::{MUTANTS, Mutant};
 use rtrb::{Consumer, Producer, RingBuffer};
 use stage::{Core, Rings, Shared, SharedCore, Stage};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tables::Tables;
@@ -78,8 +82,7 @@ impl Parallel {
         let engines: Vec<Box<dyn Engine>> = chains.map(make).collect::<Result<_, E>>()?;
         let core = |engine| Arc::new(Mutex::new(Core::new(engine)));
         let cores: Vec<SharedCore> = engines.into_iter().map(core).collect();
-        let bells = (0..count).map(|_| Bell::default()).collect();
-        let shared = Arc::new(Shared { bells, ..Shared::default() });
+        let shared = Arc::new(Shared::new(bells(chain, plan, options.cores)));
         let tables = Tables::new(plan, options);
         let mut ends = Ends::new(count);
         let forwards = Arc::new(tables.stages);
@@ -100,15 +103,19 @@ impl Parallel {
                 rings: ends.rings(number + 1, &shared),
                 copier: Copier::new(number + 1),
                 waiting: Vec::new(),
+                is_process: is_process(chain, stage),
+                begun: VecDeque::new(),
+                is_open: false,
                 turn: 0,
                 sorted: Vec::new(),
                 options,
             });
         }
         let (inputs, rings) = (ends.inputs(0), ends.rings(0, &shared));
-        let own = made.remove(0);
+        let (own, others): (Vec<Stage>, Vec<Stage>) =
+            made.into_iter().partition(|stage| shared.bell_of.get(stage.number) == Some(&0));
         let mut threads = Vec::new();
-        for stage in made {
+        for stage in others {
             let name = format!("braid-stage-{}", stage.number);
             let thread = std::thread::Builder::new().name(name);
             threads.push(thread.spawn(move || stage::work(stage))?);
@@ -134,6 +141,26 @@ impl Parallel {
             threads,
         })
     }
+}
+
+/// Whether a stage is an isolated function alone.
+fn is_process(chain: &Chain, stage: &PlannedStage) -> bool {
+    let [function] = stage.functions[..] else { return false };
+    chain.nodes.get(usize::from(function)).is_some_and(|node| is_isolated(&node.model))
+}
+
+/// By stage: the bell of its thread. The hub, with bell 0, runs the first stage, and, where cores
+/// are scarce, those whose work processes do.
+fn bells(chain: &Chain, plan: &Stages, cores: usize) -> Vec<usize> {
+    let processes = plan.stages.iter().filter(|stage| is_process(chain, stage)).count();
+    let is_scarce = cores < plan.stages.len() + processes;
+    let mut count = 0;
+    let bell = |(number, stage)| {
+        let is_own = number > 0 && !(is_scarce && is_process(chain, stage));
+        count += usize::from(is_own);
+        if is_own { count } else { 0 }
+    };
+    plan.stages.iter().enumerate().map(bell).collect()
 }
 
 /// The engine of a chain by its plan: with stages, or the engine that `make` makes for a chain that

@@ -9,6 +9,9 @@ pub struct Options {
     pub bundle: usize,
     /// The number of times that a thread looks for work before it sleeps.
     pub spins: u32,
+    /// The number of cores. If they are fewer than threads and processes of isolated functions, the
+    /// hub runs the stages of the latter.
+    pub cores: usize,
     /// The seed of delays between stages, for tests.
     #[cfg(feature = "stalls")]
     pub stalls: Option<u64>,
@@ -24,6 +27,7 @@ impl Default for Options {
         Self {
             bundle: 8,
             spins: 500,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             #[cfg(feature = "stalls")]
             stalls: None,
             #[cfg(feature = "mutants")]

@@ -5,9 +5,10 @@ use super::bell::Bell;
 use super::bundle::{Bundle, Copier, Gathered, Handle, Target};
 use super::options::Options;
 use super::tables::Forwards;
-use braid_ir::engine::Engine;
+use braid_ir::engine::{AHEAD, Engine};
 use braid_packet::{Burst, Packet, Reached};
 use rtrb::{Consumer, Producer, PushError};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,12 +49,24 @@ pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 /// What all threads of an engine share.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// The bells of the stages' threads. The first stage runs on the hub.
+    /// The bells of threads: that of the hub, then those of the stages that have threads of their
+    /// own.
     pub(super) bells: Vec<Bell>,
+    /// By stage: the bell of the thread that runs it.
+    pub(super) bell_of: Vec<usize>,
     /// Whether the threads must end.
     pub(super) ends: AtomicBool,
     /// Whether a stage's thread has panicked.
     pub(super) has_failed: AtomicBool,
+}
+
+impl Shared {
+    /// For stages with these bells.
+    pub(super) fn new(bell_of: Vec<usize>) -> Self {
+        let last = bell_of.iter().copied().max().unwrap_or_default();
+        let bells = (0..=last).map(|_| Bell::default()).collect();
+        Self { bells, bell_of, ..Self::default() }
+    }
 }
 
 /// The rings on which a thread sends bundles: to the hub, and to stages.
@@ -67,7 +80,10 @@ impl Rings {
     /// Sends a bundle to its target. A ring has room for all bundles of a burst.
     pub(super) fn send(&mut self, mut bundle: Handle) {
         let (ring, bell) = match bundle.target {
-            Target::Stage(stage) => (self.stages.get_mut(stage).and_then(Option::as_mut), stage),
+            Target::Stage(stage) => {
+                let bell = self.shared.bell_of.get(stage).copied().unwrap_or_default();
+                (self.stages.get_mut(stage).and_then(Option::as_mut), bell)
+            }
             Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
         };
         let Some(ring) = ring else { return };
@@ -97,7 +113,13 @@ pub(super) struct Stage {
     pub(super) copier: Copier,
     /// Bundles whose turn has not come.
     pub(super) waiting: Vec<Handle>,
-    /// The number of bundles that it has processed.
+    /// Whether it is an isolated function, which works in a process of its own.
+    pub(super) is_process: bool,
+    /// The bundles that it runs next, in order. A process runs them ahead.
+    pub(super) begun: VecDeque<Handle>,
+    /// Whether the process runs all of these ahead.
+    pub(super) is_open: bool,
+    /// The number of bundles whose turn has come.
     pub(super) turn: u64,
     /// Memory for packets while a bundle is sorted.
     pub(super) sorted: Vec<(Packet, Reached)>,
@@ -112,6 +134,42 @@ impl Stage {
 
     /// Processes the bundle whose turn it is. Returns whether that bundle was there.
     pub(super) fn step(&mut self) -> bool {
+        self.begin();
+        self.end()
+    }
+
+    /// Takes the bundles whose turn it is: one, or as many as a process runs ahead. Returns whether
+    /// there were any.
+    pub(super) fn begin(&mut self) -> bool {
+        let before = self.begun.len();
+        while self.begun.is_empty() || self.is_open && !self.is_full() {
+            let Some(mut bundle) = self.next() else { break };
+            self.is_open = self.is_process && self.is_ahead(&mut bundle);
+            self.begun.push_back(bundle);
+        }
+        self.begun.len() > before
+    }
+
+    /// Whether a process has no room for another bundle.
+    pub(super) fn is_full(&self) -> bool {
+        let packets: usize = self.begun.iter().map(|bundle| bundle.places.len()).sum();
+        packets + self.options.bundle > AHEAD
+    }
+
+    /// Lets a process run a bundle ahead. Returns whether it runs all of it.
+    fn is_ahead(&self, bundle: &mut Bundle) -> bool {
+        self.place(bundle).is_some() && lock(&self.core).engine.ahead(&mut bundle.burst)
+    }
+
+    /// Processes the first bundle that was taken. Returns whether there was one.
+    pub(super) fn end(&mut self) -> bool {
+        let Some(bundle) = self.begun.pop_front() else { return false };
+        self.process(bundle);
+        true
+    }
+
+    /// The bundle whose turn it is, if it is there.
+    fn next(&mut self) -> Option<Handle> {
         while let Ok(copy) = self.used.pop() {
             self.copier.take_back(copy);
         }
@@ -121,17 +179,20 @@ impl Stage {
             }
         }
         let Self { forwards, number, waiting, turn, .. } = self;
-        let Some(own) = forwards.get(*number) else { return false };
+        let own = forwards.get(*number)?;
         let place = |bundle: &Bundle| Some(own.get(bundle.meta.route())?.as_ref()?.0);
         let is_next =
             |bundle: &Handle| place(bundle).and_then(|at| bundle.turns.get(at)) == Some(turn);
         let next = waiting.iter().position(is_next);
-        let Some(at) = self.options.turn(next, waiting.len()) else { return false };
-        let mut bundle = waiting.swap_remove(at);
-        self.turn += 1;
+        let at = self.options.turn(next, waiting.len())?;
+        *turn += 1;
+        Some(waiting.swap_remove(at))
+    }
+
+    fn process(&mut self, mut bundle: Handle) {
         let place = self.place(&bundle);
         if let Some((place, is_merged)) = place {
-            self.options.stall(self.number, self.turn);
+            self.options.stall(self.number, bundle.turns.get(place).copied().unwrap_or_default());
             self.run(&mut bundle, place, is_merged);
         }
         let Self { forwards, number, rings, copier, .. } = self;
@@ -139,7 +200,6 @@ impl Stage {
         if let Some(Some((_, actions))) = forward {
             actions.run(bundle, copier, |bundle| rings.send(bundle));
         }
-        true
     }
 
     /// The place of this stage in a bundle's route, and whether the bundle then goes to a merger.
@@ -219,7 +279,8 @@ fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>)
 pub(super) fn work(mut stage: Stage) {
     let shared = stage.rings.shared.clone();
     let _guard = Guard(&shared);
-    let Some(bell) = shared.bells.get(stage.number) else { return };
+    let bell = shared.bell_of.get(stage.number).and_then(|bell| shared.bells.get(*bell));
+    let Some(bell) = bell else { return };
     while !shared.ends.load(Ordering::Relaxed) {
         if !stage.step() {
             bell.wait(stage.options.spins, || {

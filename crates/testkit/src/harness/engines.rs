@@ -203,7 +203,9 @@ impl Engine {
         let Some(Stages { most, bundle, stalls }) = self.stages else {
             return Box::new(self.compiled(chain));
         };
-        let options = parallel::Options { bundle, stalls, ..parallel::Options::default() };
+        // The hub runs the stages of processes if bundles are even, and threads do otherwise.
+        let cores = if bundle.is_multiple_of(2) { 1 } else { usize::MAX };
+        let options = parallel::Options { bundle, stalls, cores, ..parallel::Options::default() };
         let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
             Ok(Box::new(self.compiled(&chain)))
         };

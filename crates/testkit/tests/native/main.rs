@@ -1,6 +1,7 @@
 //! Tests native functions in chains: all engines agree, recordings of functions match their
 //! actions, and the five functions behave like the library's models.
 
+mod ahead;
 mod effects;
 mod in_stages;
 mod isolated;

@@ -6,6 +6,7 @@
 //! graph of the stages (`routes`). Each stage has a chain of its own (`chains`).
 
 mod chains;
+mod firsts;
 mod groups;
 mod log;
 mod routes;
@@ -14,6 +15,7 @@ mod visits;
 use braid_ir::chain::Chain;
 use braid_ir::service_graph::stages::{Stage, Stages, Together, Why};
 use braid_ir::subscriptions::Subscriptions;
+pub use firsts::firsts;
 use groups::Groups;
 use routes::Draft;
 use visits::Visits;
