@@ -236,7 +236,7 @@ impl Engine for Compiled {
     }
 
     fn ahead(&mut self, burst: &mut Burst) -> bool {
-        let (packets, layouts, _) = burst.parts();
+        let (packets, layouts) = burst.parsed();
         let Executor { firsts, functions, .. } = &mut self.executor;
         firsts.run_ahead(functions, (packets, layouts))
     }

@@ -7,7 +7,7 @@ use braid_compiler::parallel::stages::firsts;
 use braid_ir::engine::Engine;
 use braid_native::isolated::{Coming, start_by};
 use braid_native::{Config, Failed, Part, Verdict};
-use braid_packet::Layout;
+use braid_packet::{Burst, Layout};
 use braid_testkit::compare::difference;
 use braid_testkit::generate::Rng;
 use braid_testkit::packet::udp;
@@ -136,6 +136,41 @@ fn crash_within_a_burst_concerns_its_packet_only() {
         }
     }
     assert_eq!(crashes, 34 * 3);
+}
+
+/// Discards events.
+struct Nowhere;
+
+impl Outputs for Nowhere {
+    fn packet(&mut self, _: u16, _: Packet) {}
+    fn event(&mut self, _: Event) {}
+}
+
+#[test]
+fn bursts_behind_a_crash_do_not_overtake_others() {
+    let chain = chain("quiet", "isolated", "");
+    let mut engine = ENGINES[1].make(&chain);
+    let burst = |number: u64| {
+        let mut burst = Burst::new();
+        for at in 0..4 {
+            let port = if number == 0 && at == 1 { 666 } else { 80 };
+            let packet = udp(&format!("10.0.0.1:1 > 192.0.2.1:{port}"));
+            burst.push(packet.payload(b"some").at(1_000_000_000 + number * 4 + at));
+        }
+        burst
+    };
+    let [mut first, mut second, mut third] = [0, 1, 2].map(burst);
+    assert!(engine.ahead(&mut first) && engine.ahead(&mut second));
+    let run = |burst: &mut Burst, engine: &mut dyn Engine| {
+        engine.burst(burst, &mut Nowhere);
+    };
+    run(&mut first, engine.as_mut());
+    // The second burst runs in the next process, and has not come yet.
+    assert!(!engine.ahead(&mut third));
+    run(&mut second, engine.as_mut());
+    assert!(engine.ahead(&mut third));
+    run(&mut third, engine.as_mut());
+    assert_eq!(engine.problems().len(), 1);
 }
 
 /// An instance of a function of `ahead.c` in a process of its own.
