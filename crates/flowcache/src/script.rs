@@ -347,7 +347,7 @@ impl Calc {
     }
 }
 
-/// As [`binary`], for numbers of at most 64 bits, the largest of which is `most`.
+/// As [`binary`], for numbers of at most 64 bits. `most` is the largest one of this width.
 #[inline(always)]
 fn narrow(op: BinOp, most: u64, a: u64, b: u64) -> u64 {
     let count = || u32::try_from(b).unwrap_or(u32::MAX);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_that_the_shape_packs() {
+    fn keys_are_as_their_shape_packs_them() {
         let (mut rng, mut registers) = (Rng::new(2), Registers::default());
         for _ in 0..braid_cases::at_least(5_000) {
             let count = 1 + rng.next_u64() % 4;
