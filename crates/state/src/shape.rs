@@ -224,33 +224,6 @@ fn get_bits(words: &[u64], bit: usize, width: u16) -> Word {
     value & max_of(width)
 }
 
-/// Sets `width` bits of packed words from a bit on. They must be 0 before.
-#[inline]
-pub fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
-    let (first, shift) = (bit / 64, bit % 64);
-    let end = shift + usize::from(width);
-    if end <= 64 && width > 0 {
-        // Most parts are in one word.
-        if let Some(word) = words.get_mut(first) {
-            *word |= (low(value) & u64::MAX >> (64 - width)) << shift;
-        }
-        return;
-    }
-    let value = value & max_of(width);
-    let mut put = |at: usize, part: Word| {
-        if let Some(word) = words.get_mut(first + at) {
-            *word |= low(part);
-        }
-    };
-    put(0, value << shift);
-    if end > 64 {
-        put(1, value >> (64 - shift));
-    }
-    if end > 128 {
-        put(2, value >> (128 - shift));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
