@@ -321,8 +321,8 @@ impl Calc {
         })
     }
 
-    /// A binary operation with a result of this width (bits), which its operands have, too. Those of
-    /// a difference modulo the width may be wider.
+    /// A binary operation with a result of this width (bits), which its operands have, too. Those
+    /// of a difference modulo the width may be wider.
     pub(crate) fn binary(op: BinOp, width: u16, a: ValueId, b: ValueId) -> Self {
         match 64_u32.checked_sub(width.into()) {
             Some(unused) if !matches!(op, BinOp::Div | BinOp::Rem) => {
