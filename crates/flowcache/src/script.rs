@@ -7,13 +7,13 @@
 use crate::host::Functions;
 use crate::path::Search;
 use crate::registers::Registers;
-use braid_ir::arith::{binary, compare};
+use braid_ir::arith::{binary, compare, narrow};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, Ty, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
 use braid_packet::{Bits, Field};
-use braid_state::{SlotShape, TableRef};
+use braid_state::{SlotShape, TableRef, slot_at};
 
 /// A step of a script. `out` is the register that it assigns.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,27 +59,20 @@ pub(crate) struct SlotRef {
     pub(crate) entry: usize,
     pub(crate) table: TableRef,
     pub(crate) slot: u32,
-    /// The slot's first word in the entry, and whether it has two words.
-    place: (usize, bool),
+    /// Where the entry has the slot ([`SlotShape::place`]).
+    place: Option<(usize, bool)>,
 }
 
 impl SlotRef {
     /// A slot of an entry with this number, in a table whose slots have this shape.
     pub(crate) fn new(entry: usize, table: TableRef, shape: &SlotShape, slot: u32) -> Self {
-        // A slot that the table does not have is 0, as in `SlotShape::get`.
-        let place = shape.place(slot as usize).unwrap_or((usize::MAX, false));
-        Self { entry, table, slot, place }
+        Self { entry, table, slot, place: shape.place(slot as usize) }
     }
 
     /// The content of the slot in the words of its entry.
     #[inline(always)]
     pub(crate) fn get(self, words: &[u64]) -> Word {
-        let (at, is_wide) = self.place;
-        let low = words.get(at).copied().unwrap_or(0).into();
-        if !is_wide {
-            return low;
-        }
-        low | Word::from(words.get(at + 1).copied().unwrap_or(0)) << 64
+        slot_at(self.place, words)
     }
 }
 
@@ -348,29 +341,6 @@ impl Calc {
     }
 }
 
-/// As [`binary`], for numbers of at most 64 bits. `most` is the largest one of this width.
-#[inline(always)]
-fn narrow(op: BinOp, most: u64, a: u64, b: u64) -> u64 {
-    let count = || u32::try_from(b).unwrap_or(u32::MAX);
-    match op {
-        BinOp::AddSat => a.saturating_add(b).min(most),
-        BinOp::MulSat => a.saturating_mul(b).min(most),
-        BinOp::SubSat => a.saturating_sub(b),
-        BinOp::AddWrap => a.wrapping_add(b) & most,
-        BinOp::SubWrap => a.wrapping_sub(b) & most,
-        BinOp::MulWrap => a.wrapping_mul(b) & most,
-        BinOp::And => a & b,
-        BinOp::Or => a | b,
-        BinOp::Xor => a ^ b,
-        BinOp::Shl => a.checked_shl(count()).unwrap_or(0) & most,
-        BinOp::Shr => a.checked_shr(count()).unwrap_or(0),
-        BinOp::Min => a.min(b),
-        BinOp::Max => a.max(b),
-        // `Calc::binary` does not make these, because they can fault.
-        BinOp::Div | BinOp::Rem => 0,
-    }
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "callers want the low half")]
 #[inline(always)]
 fn low(word: Word) -> u64 {
@@ -448,39 +418,20 @@ mod tests {
     }
 
     #[test]
-    fn narrow_operations_give_what_wide_ones_give() {
-        let ops = [
-            BinOp::AddSat,
-            BinOp::SubSat,
-            BinOp::MulSat,
-            BinOp::AddWrap,
-            BinOp::SubWrap,
-            BinOp::MulWrap,
-            BinOp::Div,
-            BinOp::Rem,
-            BinOp::And,
-            BinOp::Or,
-            BinOp::Xor,
-            BinOp::Shl,
-            BinOp::Shr,
-            BinOp::Min,
-            BinOp::Max,
-        ];
+    fn operations_of_every_width_give_what_the_operator_gives() {
         let (mut rng, mut registers) = (Rng::new(1), Registers::default());
         let (a, b) = (ValueId(0), ValueId(1));
-        let mut narrow = 0;
-        for _ in 0..braid_cases::at_least(20_000) {
-            for op in ops {
-                let width = 1 + u16::try_from(rng.next_u64() % 128).unwrap();
+        for op in BinOp::ALL {
+            for width in 1..=128 {
                 registers.set(a, word(&mut rng) & max_of(width));
                 registers.set(b, word(&mut rng) & max_of(width));
                 let calc = Calc::binary(op, width, a, b);
-                narrow += u32::from(matches!(calc, Calc::Narrow(..)));
+                let is_narrow = width <= 64 && !matches!(op, BinOp::Div | BinOp::Rem);
+                assert_eq!(matches!(calc, Calc::Narrow(..)), is_narrow, "{op:?}, {width} bits");
                 let expected = binary(op, width, registers.get(a), registers.get(b)).ok();
                 assert_eq!(calc.run(&registers), expected, "{op:?}, {width} bits");
             }
         }
-        assert!(narrow > 100_000, "{narrow}");
     }
 
     #[test]
@@ -528,21 +479,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn slots_are_read_as_their_shape_says() {
-        let slots = [("narrow", 7), ("wide", 128), ("word", 64), ("more", 65)];
-        let ty = |width| Ty { width, kind: Kind::Uint };
-        let slots = slots.map(|(name, width)| (name.to_owned(), ty(width))).to_vec();
-        let shape = SlotShape::new(&StateDecl::new("s", Granularity::Global, slots));
-        let words: Vec<u64> = (1..).map(|word| word << 40).take(shape.words()).collect();
-        for slot in 0..5 {
-            let from = SlotRef::new(0, TableRef::from_bits(0), &shape, slot);
-            assert_eq!(from.get(&words), shape.get(&words, slot as usize), "slot {slot}");
-        }
-        let expected = [1 << 40, 2 << 40 | 3 << 104, 4 << 40, 5 << 40 | 6 << 104, 0];
-        let found = (0..5).map(|slot| shape.get(&words, slot)).collect::<Vec<_>>();
-        assert_eq!(found, expected);
     }
 }

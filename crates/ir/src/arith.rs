@@ -5,6 +5,27 @@ use crate::engine::Fault;
 use crate::model::{BinOp, CmpOp, Word};
 use crate::show::max_of;
 
+impl BinOp {
+    /// All binary operators.
+    pub const ALL: [BinOp; 15] = [
+        BinOp::AddSat,
+        BinOp::SubSat,
+        BinOp::MulSat,
+        BinOp::AddWrap,
+        BinOp::SubWrap,
+        BinOp::MulWrap,
+        BinOp::Div,
+        BinOp::Rem,
+        BinOp::And,
+        BinOp::Or,
+        BinOp::Xor,
+        BinOp::Shl,
+        BinOp::Shr,
+        BinOp::Min,
+        BinOp::Max,
+    ];
+}
+
 /// The result of a binary operator on operands of this width.
 ///
 /// # Errors
@@ -33,6 +54,30 @@ pub fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
     Ok(result)
 }
 
+/// As [`binary`], for operands and results of at most 64 bits, the largest result being `most`. A
+/// division gives 0.
+#[must_use]
+#[inline(always)]
+pub fn narrow(op: BinOp, most: u64, a: u64, b: u64) -> u64 {
+    let count = || u32::try_from(b).unwrap_or(u32::MAX);
+    match op {
+        BinOp::AddSat => a.saturating_add(b).min(most),
+        BinOp::MulSat => a.saturating_mul(b).min(most),
+        BinOp::SubSat => a.saturating_sub(b),
+        BinOp::AddWrap => a.wrapping_add(b) & most,
+        BinOp::SubWrap => a.wrapping_sub(b) & most,
+        BinOp::MulWrap => a.wrapping_mul(b) & most,
+        BinOp::And => a & b,
+        BinOp::Or => a | b,
+        BinOp::Xor => a ^ b,
+        BinOp::Shl => a.checked_shl(count()).unwrap_or(0) & most,
+        BinOp::Shr => a.checked_shr(count()).unwrap_or(0),
+        BinOp::Min => a.min(b),
+        BinOp::Max => a.max(b),
+        BinOp::Div | BinOp::Rem => 0,
+    }
+}
+
 /// The result of a comparison.
 #[must_use]
 pub fn compare(op: CmpOp, a: Word, b: Word) -> bool {
@@ -48,9 +93,11 @@ pub fn compare(op: CmpOp, a: Word, b: Word) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::binary;
+    use super::{binary, narrow};
     use crate::engine::Fault;
     use crate::model::BinOp;
+    use crate::show::max_of;
+    use braid_externs::Rng;
 
     #[test]
     fn results_stay_within_the_width() {
@@ -69,6 +116,21 @@ mod tests {
         ];
         for (op, width, a, b, expected) in cases {
             assert_eq!(binary(op, width, a, b), Ok(expected), "{op:?} {a} {b}");
+        }
+    }
+
+    #[test]
+    fn narrow_results_are_those_of_wide_words() {
+        let mut rng = Rng::new(1);
+        for _ in 0..braid_cases::at_least(20_000) {
+            for op in BinOp::ALL.into_iter().filter(|op| !matches!(op, BinOp::Div | BinOp::Rem)) {
+                let width = 1 + u16::try_from(rng.next_u64() % 64).unwrap();
+                let most = u64::try_from(max_of(width)).unwrap();
+                // Small numbers are shift counts.
+                let [a, b] = [(); 2].map(|()| rng.next_u64() >> (rng.next_u64() % 64) & most);
+                let found = narrow(op, most, a, b).into();
+                assert_eq!(Ok(found), binary(op, width, a.into(), b.into()), "{op:?} {a} {b}");
+            }
         }
     }
 

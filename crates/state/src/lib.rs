@@ -127,7 +127,7 @@ pub use mutants::MOVE_MUTANTS;
 pub use mutants::MoveMutant;
 pub use pool::Pool;
 pub use report::{describe, report};
-pub use shape::{KeyShape, SlotShape};
+pub use shape::{KeyShape, SlotShape, slot_at};
 pub use snapshot::entries;
 pub use store::{Created, Store};
 pub use tables::{New, Tables};

@@ -197,15 +197,23 @@ impl SlotShape {
     /// The value of one slot in packed words.
     #[must_use]
     pub fn get(&self, words: &[u64], slot: usize) -> Word {
-        let Some((at, wide)) = self.place(slot) else { return 0 };
-        let word = |at: usize| Word::from(words.get(at).copied().unwrap_or(0));
-        word(at) | if wide { word(at + 1) << 64 } else { 0 }
+        slot_at(self.place(slot), words)
     }
 
     /// The values of all slots in packed words.
     pub fn unpack<'a>(&'a self, words: &'a [u64]) -> impl Iterator<Item = Word> + 'a {
         (0..self.slots.len()).map(|slot| self.get(words, slot))
     }
+}
+
+/// The content of a slot in packed words, by its place ([`SlotShape::place`]). A slot without a
+/// place is 0.
+#[must_use]
+#[inline(always)]
+pub fn slot_at(place: Option<(usize, bool)>, words: &[u64]) -> Word {
+    let Some((at, is_wide)) = place else { return 0 };
+    let word = |at: usize| Word::from(words.get(at).copied().unwrap_or(0));
+    word(at) | if is_wide { word(at + 1) << 64 } else { 0 }
 }
 
 /// The low 64 bits.

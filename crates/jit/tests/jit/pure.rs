@@ -10,25 +10,6 @@ use braid_jit::{Count, Work, compile};
 use braid_packet::{Link, Packet};
 
 const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
-const BINARY: [BinOp; 17] = [
-    BinOp::AddSat,
-    BinOp::SubSat,
-    BinOp::MulSat,
-    BinOp::AddWrap,
-    BinOp::SubWrap,
-    BinOp::MulWrap,
-    BinOp::Div,
-    BinOp::Rem,
-    BinOp::And,
-    BinOp::Or,
-    BinOp::Xor,
-    BinOp::Shl,
-    BinOp::Shr,
-    BinOp::Min,
-    BinOp::Max,
-    BinOp::Div,
-    BinOp::Rem,
-];
 const COMPARE: [CmpOp; 6] = [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge];
 
 /// Runs machine code and the interpreter on the same input. Both must end, call and count alike.
@@ -95,7 +76,7 @@ fn every_operator_of_every_width_is_as_interpreted_at_the_edges() {
         let mut builder = Builder::new(ANY, 1);
         let (a, b) = (tag(&mut builder, 0, width), tag(&mut builder, 1, width));
         let mut results = Vec::new();
-        for op in BINARY.into_iter().filter(|op| !matches!(op, BinOp::Div | BinOp::Rem)) {
+        for op in BinOp::ALL.into_iter().filter(|op| !matches!(op, BinOp::Div | BinOp::Rem)) {
             results.push(bin(&mut builder, op, width, a, b));
         }
         for op in COMPARE {
@@ -125,7 +106,7 @@ fn operators_on_constants_are_as_interpreted() {
         let mut results = Vec::new();
         for value in edges(width) {
             let constant = builder.constant(width, value);
-            for op in BINARY {
+            for op in BinOp::ALL {
                 if value != 0 || !matches!(op, BinOp::Div | BinOp::Rem) {
                     results.push(bin(&mut builder, op, width, a, constant));
                 }
@@ -346,7 +327,7 @@ fn some_step(builder: &mut Builder, random: &mut Random, here: &mut Vec<(ValueId
             builder.op(Op::InSet { out, a, set });
             (out, 1)
         }
-        _ => (bin(builder, random.one_of(&BINARY), width, a, b), width),
+        _ => (bin(builder, random.one_of(&BinOp::ALL), width, a, b), width),
     };
     here.push((out, width));
 }
