@@ -1,7 +1,6 @@
 //! Calls that are handed over ahead: those of packets that come to a function next, one behind the
 //! other. The process works on them while Braid does other things.
 
-use super::call::{Call, Op};
 use braid_packet::{Layout, Packet};
 use std::collections::VecDeque;
 
@@ -33,18 +32,3 @@ impl Known {
 
 /// The packets whose calls were handed over ahead, in order.
 pub(super) type Expected = VecDeque<Known>;
-
-impl Call {
-    /// The call for a packet at a time (ns).
-    pub(super) fn of_packet(packet: &Packet, now: u64) -> Self {
-        Self {
-            time_ns: packet.time_ns,
-            wire_len: packet.wire_len,
-            ingress: packet.ingress,
-            link: packet.link,
-            backward: packet.backward,
-            held: packet.held,
-            ..Call::new(Op::Packet, now)
-        }
-    }
-}

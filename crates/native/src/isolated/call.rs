@@ -1,7 +1,7 @@
 //! A call in shared memory: what is asked, and what is answered, in a few words.
 
 use crate::sys::WORDS;
-use braid_packet::Link;
+use braid_packet::{Link, Packet};
 
 /// What a call asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +56,19 @@ impl Call {
             backward: false,
             held: false,
             gives_back: false,
+        }
+    }
+
+    /// The call for a packet at a time (ns).
+    pub(super) fn of_packet(packet: &Packet, now: u64) -> Self {
+        Self {
+            time_ns: packet.time_ns,
+            wire_len: packet.wire_len,
+            ingress: packet.ingress,
+            link: packet.link,
+            backward: packet.backward,
+            held: packet.held,
+            ..Self::new(Op::Packet, now)
         }
     }
 

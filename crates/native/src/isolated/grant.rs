@@ -2,7 +2,7 @@
 //! it does not get, it cannot read. What Braid does not take back, it cannot change.
 
 use super::call::{Call, Reply};
-use crate::sys::{ALONE, MOST, Shared};
+use crate::sys::{ALONE, Shared};
 use braid_ir::model::TagDecl;
 use braid_ir::native::Profile;
 use braid_packet::{Access, FIELDS, Field, Layout, Packet};
@@ -87,12 +87,12 @@ impl Grant {
         match &self.back {
             Back::Nothing => {}
             Back::Fields(fields) => {
-                fetch(memory, from, own, &mut self.bytes);
+                memory.fetch(from, own, &mut self.bytes);
                 packet.take_fields(&self.bytes, fields);
             }
             Back::Everything if length == own => drop(memory.get(from, packet.data_mut())),
             Back::Everything => {
-                fetch(memory, from, length, &mut self.bytes);
+                memory.fetch(from, length, &mut self.bytes);
                 packet.take_bytes(&self.bytes);
             }
         }
@@ -105,16 +105,9 @@ impl Grant {
     }
 }
 
-/// Copies this many bytes out of the memory, or as many as the place has.
-fn fetch(memory: &Shared, place: usize, length: usize, into: &mut Vec<u8>) {
-    into.resize(length.min(MOST), 0);
-    let length = memory.get(place, into);
-    into.truncate(length);
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Back, Grant, MOST};
+    use super::{Back, Grant};
     use crate::isolated::call::Reply;
     use crate::sys::{ALONE, Shared};
     use braid_ir::model::{TagDecl, Ty};
@@ -171,7 +164,7 @@ mod tests {
                 let mut packet = Packet::new(Link::Ethernet, 0, [0; 60]);
                 let reply = Reply { length, is_long, fits: true, ..Reply::default() };
                 grant.take(&mut packet, &reply, &memory, 3);
-                assert!(packet.data().len() <= MOST, "{writes} {length}");
+                assert!(packet.data().len() <= 256 * 1024, "{writes} {length}");
                 assert_eq!(packet.tags.value("colour"), 0xff);
             }
         }

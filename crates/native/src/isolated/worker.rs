@@ -7,7 +7,7 @@ use super::news;
 use crate::library::find;
 use crate::local::Local;
 use crate::stream::Decision;
-use crate::sys::{ALONE, MOST, SPINS, Shared, Side, Waited, place as place_of};
+use crate::sys::{ALONE, SPINS, Shared, Side, Waited, place as place_of};
 use crate::verdict::Verdict;
 use braid_packet::Packet;
 use braid_packet::frame::{Frame, Pool};
@@ -148,19 +148,12 @@ impl Worker<'_> {
             frame.extend(length);
             return frame;
         }
-        self.fetch(place, length);
+        self.memory.fetch(place, length, &mut self.bytes);
         Frame::of(&self.bytes)
     }
 
-    /// Copies the bytes in a place.
-    fn fetch(&mut self, place: usize, length: usize) {
-        self.bytes.resize(length.min(MOST), 0);
-        let length = self.memory.get(place, &mut self.bytes);
-        self.bytes.truncate(length);
-    }
-
     fn connection(&mut self, call: &Call, reply: &mut Reply) {
-        self.fetch(ALONE, call.length as usize);
+        self.memory.fetch(ALONE, call.length as usize, &mut self.bytes);
         let Some(instance) = &mut self.instance else { return };
         let Some(news) = news::get(&self.bytes) else { return };
         reply.code = instance.connection(news, call.now).ok().map(Decision::code);

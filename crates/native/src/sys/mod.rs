@@ -25,4 +25,4 @@ pub use load::Definition;
 pub(crate) use load::{definition, open, read};
 pub use operator::MAX_ARGS;
 pub(crate) use operator::operator;
-pub(crate) use shared::{ALONE, MOST, SPINS, Shared, Side, WORDS, Waited, place};
+pub(crate) use shared::{ALONE, SPINS, Shared, Side, WORDS, Waited, place};

@@ -27,7 +27,7 @@ const FEW: usize = 2048;
 /// all places do not meet in a few sets of a cache.
 const STRIDE: usize = FEW + 64;
 /// The most bytes of a packet whose call runs alone.
-pub(crate) const MOST: usize = 256 * 1024;
+const MOST: usize = 256 * 1024;
 /// The length of the memory.
 const LENGTH: usize = BYTES + AHEAD * STRIDE + MOST;
 
@@ -252,6 +252,13 @@ impl Shared {
             std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), length);
         }
         length
+    }
+
+    /// As [`Self::get`], into an array that then has this many bytes, or as many as the place has.
+    pub(crate) fn fetch(&self, place: usize, length: usize, into: &mut Vec<u8>) {
+        into.resize(length.min(MOST), 0);
+        let length = self.get(place, into);
+        into.truncate(length);
     }
 
     /// Wakes the other end if it sleeps. What this end has written before is then there for it.
