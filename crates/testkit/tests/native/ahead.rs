@@ -54,7 +54,9 @@ fn traffic(seed: u64, count: usize) -> Vec<Stimulus> {
             false => (0, "10.0.0.1", "192.0.2.1"),
         };
         let port = rng.short() % 600;
-        let packet = udp(&format!("{from}:{port} > {to}:80")).payload(&bytes).at(now);
+        // Captures have packets with earlier times, too.
+        let at = if rng.one_in(8) { now - 500_000 } else { now };
+        let packet = udp(&format!("{from}:{port} > {to}:80")).payload(&bytes).at(at);
         Stimulus::Packet(interface, packet)
     };
     (0..count).map(&mut packet).collect()
