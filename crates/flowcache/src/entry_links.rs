@@ -70,8 +70,10 @@ impl Links {
         self.words[at as usize] = std::mem::replace(&mut self.spare[size], at);
     }
 
-    fn place(&self, at: u32, number: usize) -> u32 {
-        self.words[at as usize + 1 + 2 * number]
+    /// The place and the rank of link number `number` of the row at `at`.
+    fn get(&self, at: u32, number: usize) -> [u32; 2] {
+        let words = &self.words[at as usize + 1 + 2 * number..][..2];
+        [words[0], words[1]]
     }
 
     /// The rank in link number `number` of the row at `at`.
@@ -114,12 +116,14 @@ impl Heads {
         self.all[table].get(number).copied().unwrap_or(NONE)
     }
 
-    fn set(&mut self, (table, number): Group, head: u32) {
+    /// The head of a group. There is one afterwards, as for all groups of its table before it.
+    #[inline(always)]
+    fn head(&mut self, (table, number): Group) -> &mut u32 {
         let heads = &mut self.all[table];
         if number >= heads.len() {
             lengthen(heads, (number + 1).next_multiple_of(HEADS), NONE);
         }
-        heads[number] = head;
+        &mut heads[number]
     }
 
     /// The list on a group, if the group has one.
@@ -145,7 +149,7 @@ impl Heads {
         let list = &mut self.lists[number as usize];
         list.records.push(only);
         list.takes = takes;
-        self.set(group, number | LIST);
+        *self.head(group) = number | LIST;
     }
 
     /// Empties a group's list of records.
@@ -154,7 +158,7 @@ impl Heads {
         if head & LIST != 0 {
             self.spare.push(head ^ LIST);
         }
-        self.set(group, NONE);
+        *self.head(group) = NONE;
     }
 }
 
@@ -193,10 +197,7 @@ impl EntryLinks {
         self.met.clear();
         let mut is_shared = false;
         for (entry, one) in entries.iter().zip(&*uses.all) {
-            if !tables.exists(one.table, *entry) {
-                return None;
-            }
-            let group = tables.group(one.table, entry.place());
+            let group = tables.group_if_exists(one.table, *entry)?;
             is_shared |= self.has_links(group);
             self.met.push(group);
         }
@@ -231,42 +232,35 @@ impl EntryLinks {
             self.links.set(row, at, place);
             self.met.push((self.absent_table(), place as usize));
         }
-        // Tables to which a link of this record leads, as bits modulo 64.
-        let mut tables_met = 0_u64;
         for at in 0..self.met.len() {
-            let to = self.met[at];
-            let bit = 1 << (to.0 % 64);
-            let is_first = tables_met & bit == 0 || !self.met[..at].contains(&to);
-            tables_met |= bit;
-            self.tie(slabs, tables, (record, row, at), to, is_first, uses.all.get(at));
+            let head = self.heads.head(self.met[at]);
+            if *head == NONE {
+                *head = record;
+            } else if *head != record {
+                self.join(slabs, tables, (record, row, at), self.met[at], uses.all.get(at));
+            }
         }
     }
 
-    /// Adds a record to the list of records on a group. `at` is the number of the link in the
-    /// record's row of links. The first link of the record to the group holds its rank.
-    #[inline]
-    fn tie(
+    /// Adds a record to the list of records on a group that has other records. `at` is the number
+    /// of the link in the record's row of links. The first link of the record to the group holds
+    /// its rank.
+    fn join(
         &mut self,
         slabs: &Slabs,
         tables: &Tables,
         (record, row, at): (u32, u32, usize),
         to: Group,
-        is_first: bool,
         used: Option<&Used>,
     ) {
-        if is_first {
-            match self.heads.get(to) {
-                NONE => return self.heads.set(to, record),
-                list if list & LIST != 0 => {}
-                _ => self.heads.gather(to, self.takes(slabs, to, tables)),
-            }
-            let list = self.heads.list_mut(to);
-            *self.links.rank(row, at) = list.records.len() as u32;
-            list.records.push(record);
-        } else if self.heads.list(to).is_none() {
-            return;
+        if self.heads.list(to).is_none() {
+            self.heads.gather(to, self.takes(slabs, to, tables));
         }
         let list = self.heads.list_mut(to);
+        if list.records.last() != Some(&record) {
+            *self.links.rank(row, at) = list.records.len() as u32;
+            list.records.push(record);
+        }
         list.takes = list.takes.and(used.map(|one| one.takes).unwrap_or_default());
     }
 
@@ -388,16 +382,16 @@ impl EntryLinks {
         let Some(uses) = self.uses.list(self.links.words[row as usize]).cloned() else { return };
         let size = uses.numbers.len();
         for number in 0..size {
-            let place = self.links.place(row, number);
+            let [place, rank] = self.links.get(row, number);
             let of = match uses.all.get(number) {
                 Some(one) => tables.group(one.table, place),
                 None => (self.absent_table(), place as usize),
             };
-            let is_only = self.heads.get(of) == record;
+            let head = self.heads.head(of);
+            let is_only = *head == record;
             if is_only {
-                self.heads.set(of, NONE);
+                *head = NONE;
             }
-            let rank = *self.links.rank(row, number);
             if is_only || self.leave(slabs, record, of, rank as usize, tables, mutants) {
                 if of.0 == self.absent_table() && !self.has_links(of) {
                     self.absences.forget(of.1 as u32, tables.hash());

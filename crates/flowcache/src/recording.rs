@@ -13,7 +13,7 @@ use crate::mutants::{Mutants, RecordMutant};
 use crate::operations::can_fault;
 use crate::prefix::{Met, Prefix};
 use crate::registers::MOST_REGISTERS;
-use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
+use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, Pinned, SlotRef, Step};
 use crate::slab::NONE;
 use crate::value_dependency::Origin;
 use braid_ir::model::{BinOp, Op, ParamId, ValueId, Word};
@@ -192,6 +192,12 @@ impl Recording {
         register
     }
 
+    /// The constant that a register holds, if it holds one.
+    fn constant_in(&self, register: ValueId) -> Option<Word> {
+        let known = self.constants.iter().find(|(_, one)| *one == register);
+        known.map(|(value, _)| *value)
+    }
+
     /// As [`Recording::register_of`] for several values.
     fn registers_of(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<Box<[ValueId]>> {
         ids.iter().map(|id| self.register_of(*id, values.get(*id))).collect()
@@ -234,8 +240,15 @@ impl Recording {
         if !self.is_on {
             return;
         }
-        self.demand(register);
-        self.written.push(Step::Pin { register, value, branch: NONE });
+        let at = self.registers.get(register.index()).map_or(usize::MAX, |one| one.step);
+        let what = match self.steps.get_mut(at).and_then(Option::take) {
+            Some(Step::Calc { out, calc }) => Pinned::Calc { out, calc },
+            step => {
+                step.into_iter().for_each(|step| self.write(step));
+                Pinned::Register(register)
+            }
+        };
+        self.write(Step::Pin { what, value, branch: NONE });
         if let Some(one) = self.registers.get_mut(register.index()) {
             one.is_pinned = true;
         }
@@ -267,7 +280,7 @@ impl Recording {
             Source::Register(register) => register,
             _ => self.constant(values.get(id)),
         });
-        if let Some(calc) = calc {
+        if let Some(calc) = calc.map(|calc| calc.with_constant(|id| self.constant_in(id))) {
             let mut out = None;
             op.visit_outs(&mut |id| out = Some(*id));
             if let Some(id) = out {
@@ -360,8 +373,8 @@ impl Recording {
         };
         let (mut constant, mut parts) = (Vec::new(), Vec::new());
         for (at, from) in key.iter().copied().enumerate() {
-            let known = self.constants.iter().find(|(_, register)| *register == from);
-            constant.push(known.map_or(0, |(value, _)| *value));
+            let known = self.constant_in(from);
+            constant.push(known.unwrap_or(0));
             if known.is_none() {
                 let (bit, width) = shape.place(at).unwrap_or_default();
                 parts.extend(Part::of(from, bit, width));
@@ -371,11 +384,9 @@ impl Recording {
         shape.pack(&constant, &mut words);
         let of_table = known.iter().enumerate().filter(|(_, (_, one))| one.table == table);
         let others = of_table.map(|(at, _)| at).collect();
-        let out = self.register();
-        self.steps.push(None);
-        let (constant, parts) = (words.into(), parts.into());
-        self.write(Step::Find(Box::new(Find { out, table, constant, parts, entry, others })));
-        self.pin_register(out, is_there.into());
+        let find = Find { table, constant: words.into(), parts: parts.into(), entry, others };
+        let what = Pinned::Find(Box::new(find));
+        self.write(Step::Pin { what, value: is_there.into(), branch: NONE });
     }
 
     /// Adds the question whether a record may have bounds on a slot, and pins the answer.

@@ -38,8 +38,6 @@ pub(crate) enum Step {
     Call(Box<Call>),
     /// The lookup of a rule.
     Classify(Box<Classify>),
-    /// The lookup of an entry.
-    Find(Box<Find>),
     /// Tests that the packet's payload contains none of the patterns.
     Search(Search),
     /// Whether a record may have bounds on a slot, beside the records that use it already.
@@ -48,9 +46,30 @@ pub(crate) enum Step {
     Holds { from: SlotRef, value: ValueId },
     /// Tests that a slot holds no later time than now.
     NotLater { from: SlotRef },
-    /// Tests that a register holds a value. If it does not, the script may go on elsewhere: at the
-    /// branch with this number.
-    Pin { register: ValueId, value: Word, branch: u32 },
+    /// Tests that something has a value. If it has another one, the script may go on elsewhere: at
+    /// the branch with this number.
+    Pin { what: Pinned, value: Word, branch: u32 },
+}
+
+/// What a script tests in order to know the path.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Pinned {
+    /// A register.
+    Register(ValueId),
+    /// The result of an operation on registers. The register `out` then has it.
+    Calc { out: ValueId, calc: Calc },
+    /// Whether there is an entry.
+    Find(Box<Find>),
+}
+
+impl Pinned {
+    fn visit_uses(&self, each: &mut dyn FnMut(ValueId)) {
+        match self {
+            Pinned::Register(register) => each(*register),
+            Pinned::Calc { calc, .. } => calc.visit_uses(each),
+            Pinned::Find(find) => find.parts.iter().for_each(|part| each(part.from)),
+        }
+    }
 }
 
 /// A slot of an entry that the script has found. `entry` is the entry's number.
@@ -103,6 +122,8 @@ pub(crate) enum Calc {
     /// As `Bin`, for a result of at most 64 bits with this largest value.
     Narrow(BinOp, u64, ValueId, ValueId),
     Cmp(CmpOp, ValueId, ValueId),
+    /// As `Cmp`, with this number.
+    CmpWith(CmpOp, ValueId, u64),
     Not(Word, ValueId),
     Resize(Word, ValueId),
     Clamp(Word, ValueId),
@@ -141,8 +162,6 @@ pub(crate) const MOST_WORDS: usize = 8;
 /// The lookup of an entry.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Find {
-    /// Whether there is an entry.
-    pub(crate) out: ValueId,
     pub(crate) table: TableRef,
     /// The packed key's constant parts. All other bits are 0.
     pub(crate) constant: Box<[u64]>,
@@ -219,10 +238,9 @@ impl Step {
     /// Whether two steps do the same. The branches of pins may differ.
     pub(crate) fn is_like(&self, other: &Step) -> bool {
         match (self, other) {
-            (
-                Step::Pin { register, value, .. },
-                Step::Pin { register: other, value: other_value, .. },
-            ) => register == other && value == other_value,
+            (Step::Pin { what, value, .. }, Step::Pin { what: other, value: expected, .. }) => {
+                what == other && value == expected
+            }
             _ => self == other,
         }
     }
@@ -233,7 +251,7 @@ impl Step {
             self,
             Step::Slot { .. }
                 | Step::Sum { .. }
-                | Step::Find(_)
+                | Step::Pin { what: Pinned::Find(_), .. }
                 | Step::MayBound { .. }
                 | Step::Holds { .. }
                 | Step::NotLater { .. }
@@ -253,10 +271,10 @@ impl Step {
             | Step::Slot { out, .. }
             | Step::Sum { out, .. }
             | Step::Calc { out, .. }
-            | Step::MayBound { out, .. } => each(*out),
+            | Step::MayBound { out, .. }
+            | Step::Pin { what: Pinned::Calc { out, .. }, .. } => each(*out),
             Step::Call(call) => call.results.iter().copied().for_each(each),
             Step::Classify(one) => [one.pass, one.rule].into_iter().for_each(each),
-            Step::Find(find) => each(find.out),
             Step::Search(_) | Step::Holds { .. } | Step::NotLater { .. } | Step::Pin { .. } => {}
         }
     }
@@ -274,9 +292,8 @@ impl Step {
                 pairs.for_each(|(a, b)| [a, b].into_iter().for_each(&mut *each));
                 tcp_flags.iter().copied().for_each(each);
             }
-            Step::Find(find) => find.parts.iter().for_each(|part| each(part.from)),
             Step::Holds { value, .. } => each(*value),
-            Step::Pin { register, .. } => each(*register),
+            Step::Pin { what, .. } => what.visit_uses(each),
             _ => {}
         }
     }
@@ -288,7 +305,9 @@ impl Calc {
             Calc::Bin(_, _, a, b) | Calc::Narrow(_, _, a, b) | Calc::Cmp(_, a, b) => {
                 [a, b].into_iter().for_each(each);
             }
-            Calc::Not(_, a) | Calc::Resize(_, a) | Calc::Clamp(_, a) => each(a),
+            Calc::CmpWith(_, a, _) | Calc::Not(_, a) | Calc::Resize(_, a) | Calc::Clamp(_, a) => {
+                each(a)
+            }
             Calc::Select(cond, a, b) => [cond, a, b].into_iter().for_each(each),
         }
     }
@@ -314,6 +333,20 @@ impl Calc {
         })
     }
 
+    /// The same comparison without a register for the number with which it compares, if that is a
+    /// constant. `constant` returns the number in a register that has one.
+    pub(crate) fn with_constant(self, constant: impl Fn(ValueId) -> Option<Word>) -> Self {
+        let of = |id| constant(id).and_then(|word| u64::try_from(word).ok());
+        match self {
+            Calc::Cmp(op, a, b) => match (of(a), of(b)) {
+                (_, Some(b)) => Calc::CmpWith(op, a, b),
+                (Some(a), None) if matches!(op, CmpOp::Eq | CmpOp::Ne) => Calc::CmpWith(op, b, a),
+                _ => self,
+            },
+            _ => self,
+        }
+    }
+
     /// A binary operation with a result of this width (bits), which its operands have, too. Those
     /// of a difference modulo the width may be wider.
     pub(crate) fn binary(op: BinOp, width: u16, a: ValueId, b: ValueId) -> Self {
@@ -333,6 +366,7 @@ impl Calc {
             Calc::Narrow(op, most, a, b) => narrow(op, most, low(get(a)), low(get(b))).into(),
             Calc::Bin(op, width, a, b) => binary(op, width, get(a), get(b)).ok()?,
             Calc::Cmp(op, a, b) => compare(op, get(a), get(b)).into(),
+            Calc::CmpWith(op, a, b) => compare(op, get(a), b.into()).into(),
             Calc::Not(most, a) => !get(a) & most,
             Calc::Resize(most, a) => get(a) & most,
             Calc::Clamp(most, a) => get(a).min(most),
@@ -435,6 +469,25 @@ mod tests {
     }
 
     #[test]
+    fn comparisons_with_constants_give_what_the_operator_gives() {
+        let (mut rng, mut registers) = (Rng::new(3), Registers::default());
+        let (a, b) = (ValueId(0), ValueId(1));
+        for _ in 0..braid_cases::at_least(5_000) {
+            let words @ [left, right] = [(); 2].map(|()| word(&mut rng) >> (rng.next_u64() % 128));
+            [(a, left), (b, right)].into_iter().for_each(|(id, word)| registers.set(id, word));
+            for op in [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge] {
+                for constants in 0..4 {
+                    let constant =
+                        |id: ValueId| (constants >> id.index() & 1 == 1).then(|| words[id.index()]);
+                    let calc = Calc::Cmp(op, a, b).with_constant(constant);
+                    let expected = Some(compare(op, left, right).into());
+                    assert_eq!(calc.run(&registers), expected, "{left} {op:?} {right}, {calc:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn keys_are_as_their_shape_packs_them() {
         let (mut rng, mut registers) = (Rng::new(2), Registers::default());
         for _ in 0..braid_cases::at_least(5_000) {
@@ -462,7 +515,6 @@ mod tests {
             let mut constant = vec![0; shape.words()];
             shape.pack(&constants, &mut constant);
             let find = Find {
-                out: ValueId(0),
                 table: TableRef::from_bits(0),
                 constant: constant.into(),
                 parts: parts.into(),

@@ -14,7 +14,7 @@ use crate::key::of_kind;
 use crate::prefix::{Met, Prefix};
 use crate::recording::{Recording, Write};
 use crate::registers::{MOST_REGISTERS, Registers};
-use crate::script::{Find, MOST_WORDS, SlotRef, Step};
+use crate::script::{Find, MOST_WORDS, Pinned, SlotRef, Step};
 use crate::slab::NONE;
 use crate::template::Templates;
 use braid_ir::engine::Outputs;
@@ -235,12 +235,12 @@ impl Scripts {
             let (Some(old), Some(other)) = (strand.steps.get_mut(same), rest.get(same)) else {
                 return;
             };
-            let (Step::Pin { register, branch, .. }, Step::Pin { register: other, value, .. }) =
+            let (Step::Pin { what, branch, .. }, Step::Pin { what: other, value, .. }) =
                 (old, other)
             else {
                 return;
             };
-            if register != other {
+            if what != other {
                 return;
             }
             from += same + 1;
@@ -376,13 +376,12 @@ impl<F: Functions> Run<'_, F> {
     fn steps(&mut self, steps: &[Step]) -> Option<Option<(u32, Word)>> {
         for step in steps {
             match step {
-                Step::Pin { register, value, branch } => {
-                    let is = self.registers.get(*register);
+                Step::Pin { what, value, branch } => {
+                    let is = self.pinned(what)?;
                     if is != *value {
                         return Some(Some((*branch, is)));
                     }
                 }
-                Step::Find(find) => self.find(find)?,
                 Step::Slot { out, from } => self.registers.set(*out, self.slot(*from)?),
                 Step::Calc { out, calc } => self.registers.set(*out, calc.run(self.registers)?),
                 Step::Const { out, value } => self.registers.set(*out, *value),
@@ -391,6 +390,21 @@ impl<F: Functions> Run<'_, F> {
             }
         }
         Some(None)
+    }
+
+    /// The value of something that is pinned. `None` for a fault, or if an entry has another number
+    /// than on the recorded path.
+    #[inline(always)]
+    fn pinned(&mut self, what: &Pinned) -> Option<Word> {
+        match what {
+            Pinned::Register(register) => Some(self.registers.get(*register)),
+            Pinned::Calc { out, calc } => {
+                let is = calc.run(self.registers)?;
+                self.registers.set(*out, is);
+                Some(is)
+            }
+            Pinned::Find(find) => self.find(find).map(Word::from),
+        }
     }
 
     /// Executes a step that few scripts have.
@@ -436,9 +450,10 @@ impl<F: Functions> Run<'_, F> {
         Some(())
     }
 
-    /// Looks an entry up. `None` if the entry has another number than on the recorded path.
+    /// Looks an entry up. Returns whether it is there. `None` if the entry has another number than
+    /// on the recorded path.
     #[inline(always)]
-    fn find(&mut self, find: &Find) -> Option<()> {
+    fn find(&mut self, find: &Find) -> Option<bool> {
         // These are the most common sizes: addresses and ports.
         if let Some(key) = find.key::<1>(self.registers) {
             self.find_key(find, &key)
@@ -453,7 +468,7 @@ impl<F: Functions> Run<'_, F> {
 
     /// As [`Self::find`], with the packed key. Inlined, so that the compiler knows the key's size.
     #[inline(always)]
-    fn find_key(&mut self, find: &Find, key: &[u64]) -> Option<()> {
+    fn find_key(&mut self, find: &Find, key: &[u64]) -> Option<bool> {
         let entry = self.functions.parts().1.find(find.table, key);
         match entry {
             Some(entry) => {
@@ -472,8 +487,7 @@ impl<F: Functions> Run<'_, F> {
             }
             None => self.absent.add(find.table, key)?,
         }
-        self.registers.set(find.out, entry.is_some().into());
-        Some(())
+        Some(entry.is_some())
     }
 
     /// The content of a slot of an entry that was found.

@@ -53,7 +53,7 @@ impl Bits {
     #[expect(clippy::cast_possible_truncation, reason = "the number has as many bytes")]
     pub fn set(self, bytes: &mut [u8], value: u128) {
         let bytes = &mut bytes[self.at..self.at + self.len];
-        let is_whole = self.width as usize == 8 * self.len;
+        let is_whole = self.is_whole();
         match bytes {
             [one] if is_whole => *one = value as u8,
             [a, b] if is_whole => [*a, *b] = (value as u16).to_be_bytes(),
@@ -74,7 +74,8 @@ impl Bits {
     #[inline]
     #[must_use]
     pub fn get(self, bytes: &[u8]) -> u128 {
-        self.number_in(bytes) >> self.shift & self.most()
+        let number = self.number_in(bytes);
+        if self.is_whole() { number } else { number >> self.shift & self.most() }
     }
 
     /// The number that contains the bits.
@@ -95,6 +96,12 @@ impl Bits {
     pub fn are_in(self, mask: &[u8]) -> (bool, bool) {
         let set = self.get(mask);
         (set != 0, set == self.most())
+    }
+
+    /// Whether the bits are all bits of their bytes.
+    #[inline]
+    fn is_whole(self) -> bool {
+        self.width as usize == 8 * self.len
     }
 
     /// The largest value of the bits.

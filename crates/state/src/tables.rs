@@ -264,6 +264,16 @@ impl Tables {
         (at.site.root, self.all[at.site.root].number(root))
     }
 
+    /// The group of an entry. `None` if the entry has ended.
+    #[must_use]
+    #[inline]
+    pub fn group_if_exists(&self, table: TableRef, entry: Handle) -> Option<Group> {
+        let at = self.at(table);
+        let head = at.head_of(entry)?;
+        let root = if at.site.is_root { entry.place() } else { root_in(head) };
+        Some((at.site.root, self.all[at.site.root].number(root)))
+    }
+
     /// The number of the root table of a table.
     #[must_use]
     pub fn root(&self, table: TableRef) -> usize {
