@@ -352,11 +352,12 @@ impl<S: Server> Connection for Served<S> {
 
     fn put_shared(shared: &Self::Shared, out: &mut Vec<u8>) {
         shared.cookies_until.put(out);
+        S::put_shared(&shared.server, out);
     }
 
     fn read_shared(from: &mut Reader<'_>, shared: &mut Self::Shared) -> Option<()> {
         shared.cookies_until = u64::get(from)?;
-        Some(())
+        S::read_shared(from, &mut shared.server)
     }
 
     fn watches(shared: &Self::Shared) -> bool {

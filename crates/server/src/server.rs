@@ -166,6 +166,14 @@ pub trait Server: Sized + Send + 'static {
     /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
     fn read(from: &mut Reader<'_>, flow: Flow, shared: &mut Self::Shared) -> Option<Self>;
 
+    /// Writes what all connections share and need in another instance.
+    fn put_shared(_shared: &Self::Shared, _out: &mut Vec<u8>) {}
+
+    /// Reads what [`Self::put_shared`] has written. `None` if the bytes are damaged.
+    fn read_shared(_from: &mut Reader<'_>, _shared: &mut Self::Shared) -> Option<()> {
+        Some(())
+    }
+
     /// As [`braid_connections::Connection::watches`].
     fn watches(_shared: &Self::Shared) -> bool {
         false

@@ -1,5 +1,6 @@
 //! A request that is being answered.
 
+use super::heads::{Onward, is_last};
 use super::servers::Servers;
 use braid_http::{Head, Line};
 use braid_tcp::{Reader, Stored as _, put_bytes};
@@ -13,6 +14,8 @@ pub struct Exchange {
     pub group: usize,
     /// The server that is asked.
     pub server: usize,
+    /// The tokens of servers in the cookie that the client has shown.
+    shown: Vec<u64>,
     /// How many servers have failed.
     pub failures: u8,
     /// The head, as long as another server can be asked: nothing else has been sent, and nothing
@@ -55,12 +58,16 @@ impl Exchange {
             Line::Request { method, .. } => method,
             Line::Response { .. } => "",
         };
-        let server = servers.choose(group, now).ok_or("502 Bad Gateway")?;
+        let shown = servers.cookies().shown(head);
+        let server = servers.choose(group, &shown, now).ok_or("502 Bad Gateway")?;
         let upgrades = head.connection_has(b"upgrade");
-        let bytes = if upgrades { head.bytes.to_vec() } else { rewritten(head, false) };
+        let cookies = servers.cookies();
+        let onward = Onward { cookies, keeps_all: upgrades, closes: false, cookie: None };
+        let bytes = onward.write(head);
         Ok(Self {
             group,
             server,
+            shown,
             failures: 0,
             to_server: bytes.clone(),
             head: Some(bytes),
@@ -78,7 +85,7 @@ impl Exchange {
     }
 
     /// The head of a response has come. Returns the one for the client.
-    pub fn answer(&mut self, head: &Head<'_>) -> Vec<u8> {
+    pub fn answer(&mut self, head: &Head<'_>, servers: &Servers) -> Vec<u8> {
         let code = match head.line {
             Line::Response { code, .. } => code,
             Line::Request { .. } => 0,
@@ -89,22 +96,25 @@ impl Exchange {
         }
         self.is_answering = true;
         self.is_tunnel = self.upgrades && code == 101;
+        let cookies = servers.cookies();
+        let cookie = cookies.cookie(self.server, servers.of_group(self.group), &self.shown);
         if self.is_tunnel {
-            return head.bytes.to_vec();
+            return Onward { cookies, keeps_all: true, closes: false, cookie }.write(head);
         }
         let has_length = head.is_chunked() || !matches!(head.content_length(), Ok(None));
         let has_body = !self.is_head && !matches!(code, 204 | 304);
         self.until_end = has_body && !has_length;
         self.server_closes = is_last(head) || self.until_end;
         self.closes |= self.until_end;
-        rewritten(head, self.closes)
+        Onward { cookies, keeps_all: false, closes: self.closes, cookie }.write(head)
     }
 
     /// Asks another server of the group, if the request can be sent again. Returns whether there is
     /// one.
     pub fn ask_again(&mut self, servers: &mut Servers, now: u64) -> bool {
         self.failures += 1;
-        let next = servers.choose(self.group, now).filter(|_| self.failures < MOST_FAILURES);
+        let next = servers.choose(self.group, &self.shown, now);
+        let next = next.filter(|_| self.failures < MOST_FAILURES);
         let (Some(server), Some(head)) = (next, &self.head) else { return false };
         (self.server, self.is_connected) = (server, false);
         self.to_server = head.clone();
@@ -115,6 +125,8 @@ impl Exchange {
     pub fn put(&self, out: &mut Vec<u8>) {
         (self.group as u64).put(out);
         (self.server as u64).put(out);
+        (self.shown.len() as u64).put(out);
+        self.shown.iter().for_each(|token| token.put(out));
         self.failures.put(out);
         self.head.is_some().put(out);
         put_bytes(self.head.as_deref().unwrap_or_default(), out);
@@ -132,11 +144,14 @@ impl Exchange {
     /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
     pub fn read(from: &mut Reader<'_>) -> Option<Self> {
         let (group, server) = (u64::get(from)?, u64::get(from)?);
+        let shown = (0..from.len_of_list()?).map(|_| u64::get(from));
+        let shown = shown.collect::<Option<_>>()?;
         let (failures, has_head) = (u8::get(from)?, bool::get(from)?);
         let (head, to_server) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
         Some(Self {
             group: usize::try_from(group).ok()?,
             server: usize::try_from(server).ok()?,
+            shown,
             failures,
             head: has_head.then_some(head),
             to_server,
@@ -152,32 +167,4 @@ impl Exchange {
             until_end: bool::get(from)?,
         })
     }
-}
-
-/// Whether the connection ends behind this message (RFC 9112 §9.3).
-fn is_last(head: &Head<'_>) -> bool {
-    let (line, _) = head.first_line();
-    let is_old = line.starts_with(b"HTTP/1.0") || line.ends_with(b"HTTP/1.0");
-    head.connection_has(b"close") || is_old && !head.connection_has(b"keep-alive")
-}
-
-/// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and without a
-/// length beside chunks (RFC 9112 §6.3); with the word that the connection ends.
-fn rewritten(head: &Head<'_>, closes: bool) -> Vec<u8> {
-    let is_own = |name: &str| {
-        ["connection", "keep-alive", "proxy-connection"]
-            .iter()
-            .any(|own| name.eq_ignore_ascii_case(own))
-            || head.is_chunked() && name.eq_ignore_ascii_case("content-length")
-    };
-    let (line, _) = head.first_line();
-    let mut bytes = [line, b"\r\n"].concat();
-    for (name, value) in head.fields().filter(|(name, _)| !is_own(name)) {
-        bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
-    }
-    if closes {
-        bytes.extend(b"Connection: close\r\n");
-    }
-    bytes.extend(b"\r\n");
-    bytes
 }

@@ -1,7 +1,9 @@
 //! A load balancer for HTTP/1: each request of a client's connection goes to a server of its own
 //! (Microboxes, Liu et al., SIGCOMM 2018, §5, "L7 load balancer").
 
+mod cookie;
 mod exchange;
+mod heads;
 mod servers;
 
 use crate::events::Events;
@@ -201,7 +203,7 @@ impl Balance {
         let is_part = part.is_some();
         let (mut is_over, mut is_malformed) = (false, false);
         match part {
-            Some(Part::Head(head)) => to_client.extend(one.answer(&head)),
+            Some(Part::Head(head)) => to_client.extend(one.answer(&head, &shared.servers)),
             Some(Part::Body(bytes, _)) => to_client.extend(bytes),
             Some(Part::End) if one.is_interim => one.is_interim = false,
             Some(Part::End) => is_over = true,
@@ -333,6 +335,14 @@ impl Server for Balance {
 
     fn counts(shared: &mut Shared) -> &mut [u64] {
         &mut shared.counts
+    }
+
+    fn put_shared(shared: &Shared, out: &mut Vec<u8>) {
+        shared.servers.put(out);
+    }
+
+    fn read_shared(from: &mut Reader<'_>, shared: &mut Shared) -> Option<()> {
+        shared.servers.read(from)
     }
 
     fn accept(_flow: Flow, _shared: &mut Shared) -> Self {

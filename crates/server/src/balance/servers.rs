@@ -1,16 +1,23 @@
 //! The servers of a balancer, in groups, and the rules that choose a group.
 
+use super::cookie::Cookies;
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_native::Host;
+use braid_tcp::Reader;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 
 /// How long a server that has failed gets no requests, if its group has another one (ns).
 const PAUSE: u64 = 2_000_000_000;
 
+/// The address and port of a server.
+pub type Place = (IpAddr, u16);
+
 /// The servers, their groups, and the rules.
 #[derive(Debug)]
 pub struct Servers {
-    places: Vec<(IpAddr, u16)>,
+    places: Vec<Place>,
+    cookies: Cookies,
     /// By server: until when it gets no requests (ns).
     down_until: Vec<u64>,
     groups: Vec<Group>,
@@ -49,12 +56,23 @@ impl Servers {
             groups.push(Group { first: 0, count: places.len(), turn: 0 });
         }
         let rules = rules(host, groups.len())?;
-        Ok(Self { down_until: vec![0; places.len()], places, groups, rules })
+        let cookies = Cookies::new(host, &places)?;
+        Ok(Self { down_until: vec![0; places.len()], places, cookies, groups, rules })
     }
 
     /// The address and port of a server.
-    pub fn place(&self, server: usize) -> Option<(IpAddr, u16)> {
+    pub fn place(&self, server: usize) -> Option<Place> {
         self.places.get(server).copied()
+    }
+
+    /// The cookies that name servers.
+    pub fn cookies(&self) -> &Cookies {
+        &self.cookies
+    }
+
+    /// The servers of a group.
+    pub fn of_group(&self, group: usize) -> Range<usize> {
+        self.groups.get(group).map_or(0..0, |group| group.first..group.first + group.count)
     }
 
     /// The group for a request with this head: the lowest number of a rule that matches, and
@@ -64,14 +82,19 @@ impl Servers {
         found.unwrap_or(0)
     }
 
-    /// The next server of a group in turn, but one that is down only if all are.
-    pub fn choose(&mut self, group: usize, now: u64) -> Option<usize> {
-        let Self { groups, down_until, .. } = self;
-        let Group { first, count, turn } = groups.get_mut(group)?;
+    /// The server of a group that one of the tokens of a cookie names, unless it is down. Otherwise
+    /// the next one in turn, but one that is down only if all are.
+    pub fn choose(&mut self, group: usize, shown: &[u64], now: u64) -> Option<usize> {
+        let of_group = self.of_group(group);
+        let is_up = |server: usize| self.down_until.get(server).is_some_and(|until| *until <= now);
+        if let Some(server) = self.cookies.server(shown, of_group, is_up) {
+            return Some(server);
+        }
+        let Group { first, count, turn } = self.groups.get(group)?;
         let all = (0..*count).map(|ahead| *turn % *count + ahead).map(|at| *first + at % *count);
-        let is_up = |server: &usize| down_until.get(*server).is_some_and(|until| *until <= now);
-        let server = all.clone().find(is_up).or_else(|| all.clone().next())?;
-        *turn = server - *first + 1;
+        let server = all.clone().find(|server| is_up(*server)).or_else(|| all.clone().next())?;
+        let next = server - *first + 1;
+        self.groups.get_mut(group)?.turn = next;
         Some(server)
     }
 
@@ -81,10 +104,20 @@ impl Servers {
             *until = now.saturating_add(PAUSE);
         }
     }
+
+    /// Writes what another instance needs.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        self.cookies.put(out);
+    }
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    pub fn read(&mut self, from: &mut Reader<'_>) -> Option<()> {
+        self.cookies.read(from, &self.places)
+    }
 }
 
 /// A place from the columns of a list. An address of IPv4 has 32 bits.
-fn place(address: u128, port: u128) -> (IpAddr, u16) {
+fn place(address: u128, port: u128) -> Place {
     let address = match u32::try_from(address) {
         Ok(address) => IpAddr::V4(Ipv4Addr::from(address)),
         Err(_) => IpAddr::V6(Ipv6Addr::from(address)),
