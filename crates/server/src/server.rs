@@ -2,9 +2,10 @@
 
 use crate::events::{Events, next_bytes};
 use crate::outgoing::{Outgoing, Outgoings};
+use crate::own::Own;
 use braid_connections::wire::Ends;
 use braid_endpoint::Endpoint;
-use braid_native::{Flow, Host, Keeps};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::Reader;
 use std::ffi::CStr;
 use std::net::IpAddr;
@@ -136,6 +137,16 @@ pub trait Server: Sized + Send + 'static {
     /// What has been counted, in the order of the counters' names. It is set back to 0.
     fn counts(_shared: &mut Self::Shared) -> &mut [u64] {
         &mut []
+    }
+
+    /// Shows what all connections share.
+    fn dump(_shared: &Self::Shared, _into: &mut Dump<'_>) {}
+
+    /// Does what can be done now without a client: opens [`Own`] connections, reads and writes
+    /// them. It is called when a client has had a connection, when something has come for one of
+    /// its own, and at the time that it has returned last (ns).
+    fn tend(_own: &mut Own, _now: u64, _shared: &mut Self::Shared) -> Option<u64> {
+        None
     }
 
     /// Whether somebody listens at this address and port. If not, a client's SYN gets a RST.

@@ -64,10 +64,10 @@ impl Cookies {
         &self,
         shown: &[u64],
         mut servers: Range<usize>,
-        may_be: impl Fn(usize) -> bool,
+        may_be: impl Fn(&usize) -> bool,
     ) -> Option<usize> {
         let is_named = |server: usize| {
-            self.tokens.get(server).is_some_and(|token| shown.contains(token)) && may_be(server)
+            self.tokens.get(server).is_some_and(|token| shown.contains(token)) && may_be(&server)
         };
         if shown.is_empty() { None } else { servers.find(|server| is_named(*server)) }
     }

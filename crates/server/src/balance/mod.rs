@@ -1,6 +1,7 @@
 //! A load balancer for HTTP/1: each request of a client's connection goes to a server of its own
 //! (Microboxes, Liu et al., SIGCOMM 2018, §5, "L7 load balancer").
 
+mod checks;
 mod cookie;
 mod exchange;
 mod heads;
@@ -8,10 +9,12 @@ mod servers;
 
 use crate::events::Events;
 use crate::outgoing::{MOST_OUTGOING, Outgoing};
+use crate::own::Own;
 use crate::server::{Server, Socket};
 use braid_http::{Http, Part};
-use braid_native::{Flow, Host, Keeps};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::{Reader, Stored as _, put_bytes};
+use checks::Counted;
 use exchange::Exchange;
 use servers::Servers;
 use std::ffi::CStr;
@@ -25,7 +28,16 @@ const RETRY: u64 = 1_000_000;
 const PATIENCE: u128 = 60_000_000_000;
 
 /// The names of the counters.
-const COUNTERS: [&str; 4] = ["requests", "asked again", "not answered", "refused requests"];
+const COUNTERS: [&str; 8] = [
+    "requests",
+    "asked again",
+    "not answered",
+    "refused requests",
+    "checks",
+    "failed checks",
+    "servers down",
+    "servers up",
+];
 
 /// What is counted, by its place among the names.
 #[derive(Clone, Copy)]
@@ -37,6 +49,12 @@ enum Count {
     Failed,
     /// Requests that are malformed, or for a tunnel.
     Refused,
+    /// Checks, and those that have failed.
+    Checks,
+    FailedChecks,
+    /// Servers that went down by checks, and that came up again.
+    Down,
+    Up,
 }
 
 /// A client's connection.
@@ -68,8 +86,12 @@ pub struct Shared {
 
 impl Shared {
     fn count(&mut self, what: Count) {
+        self.add(what, 1);
+    }
+
+    fn add(&mut self, what: Count, more: u64) {
         if let Some(count) = self.counts.get_mut(what as usize) {
-            *count += 1;
+            *count += more;
         }
     }
 
@@ -335,6 +357,20 @@ impl Server for Balance {
 
     fn counts(shared: &mut Shared) -> &mut [u64] {
         &mut shared.counts
+    }
+
+    fn tend(own: &mut Own, now: u64, shared: &mut Shared) -> Option<u64> {
+        let due = shared.servers.checks.tend(own, now);
+        let Counted { checks, failed, went_down, came_up } = shared.servers.checks.counted();
+        shared.add(Count::Checks, checks);
+        shared.add(Count::FailedChecks, failed);
+        shared.add(Count::Down, went_down);
+        shared.add(Count::Up, came_up);
+        due
+    }
+
+    fn dump(shared: &Shared, into: &mut Dump<'_>) {
+        shared.servers.checks.dump(into);
     }
 
     fn put_shared(shared: &Shared, out: &mut Vec<u8>) {

@@ -1,10 +1,12 @@
 //! The servers of a balancer, in groups, and the rules that choose a group.
 
+use super::checks::Checks;
 use super::cookie::Cookies;
+use crate::own::address;
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_native::Host;
 use braid_tcp::Reader;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::ops::Range;
 
 /// How long a server that has failed gets no requests, if its group has another one (ns).
@@ -18,6 +20,7 @@ pub type Place = (IpAddr, u16);
 pub struct Servers {
     places: Vec<Place>,
     cookies: Cookies,
+    pub checks: Checks,
     /// By server: until when it gets no requests (ns).
     down_until: Vec<u64>,
     groups: Vec<Group>,
@@ -38,7 +41,8 @@ impl Servers {
     /// The configured ones.
     pub fn new(host: &Host<'_>) -> Result<Self, String> {
         let places = host.config_rows::<2>("servers").into_iter();
-        let places: Vec<_> = places.map(|[address, port]| place(address, port)).collect();
+        let places = places.map(|[at, port]| (address(at), u16::try_from(port).unwrap_or(0)));
+        let places: Vec<_> = places.collect();
         if places.is_empty() {
             let why = "it needs a parameter `servers`: a list of addresses and ports";
             return Err(why.to_owned());
@@ -57,7 +61,9 @@ impl Servers {
         }
         let rules = rules(host, groups.len())?;
         let cookies = Cookies::new(host, &places)?;
-        Ok(Self { down_until: vec![0; places.len()], places, cookies, groups, rules })
+        let checks = Checks::new(host, &places)?;
+        let down_until = vec![0; places.len()];
+        Ok(Self { down_until, places, cookies, checks, groups, rules })
     }
 
     /// The address and port of a server.
@@ -83,17 +89,22 @@ impl Servers {
     }
 
     /// The server of a group that one of the tokens of a cookie names, unless it is down. Otherwise
-    /// the next one in turn, but one that is down only if all are.
+    /// the next one in turn. One that has just failed is chosen only if all have that are up by
+    /// checks, and one that is down by checks only if all are.
     pub fn choose(&mut self, group: usize, shown: &[u64], now: u64) -> Option<usize> {
         let of_group = self.of_group(group);
-        let is_up = |server: usize| self.down_until.get(server).is_some_and(|until| *until <= now);
-        if let Some(server) = self.cookies.server(shown, of_group, is_up) {
+        let is_up = |server: &usize| self.checks.is_up(*server);
+        let is_well = |server: &usize| {
+            is_up(server) && self.down_until.get(*server).is_some_and(|until| *until <= now)
+        };
+        if let Some(server) = self.cookies.server(shown, of_group, is_well) {
             return Some(server);
         }
         let Group { first, count, turn } = self.groups.get(group)?;
-        let all = (0..*count).map(|ahead| *turn % *count + ahead).map(|at| *first + at % *count);
-        let server = all.clone().find(|server| is_up(*server)).or_else(|| all.clone().next())?;
-        let next = server - *first + 1;
+        let mut all = (0..*count).map(|ahead| first + (turn % count + ahead) % count);
+        let server = all.clone().find(is_well).or_else(|| all.clone().find(is_up));
+        let server = server.or_else(|| all.next())?;
+        let next = server - first + 1;
         self.groups.get_mut(group)?.turn = next;
         Some(server)
     }
@@ -108,21 +119,14 @@ impl Servers {
     /// Writes what another instance needs.
     pub fn put(&self, out: &mut Vec<u8>) {
         self.cookies.put(out);
+        self.checks.put(out);
     }
 
     /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
     pub fn read(&mut self, from: &mut Reader<'_>) -> Option<()> {
-        self.cookies.read(from, &self.places)
+        self.cookies.read(from, &self.places)?;
+        self.checks.read(from)
     }
-}
-
-/// A place from the columns of a list. An address of IPv4 has 32 bits.
-fn place(address: u128, port: u128) -> Place {
-    let address = match u32::try_from(address) {
-        Ok(address) => IpAddr::V4(Ipv4Addr::from(address)),
-        Err(_) => IpAddr::V6(Ipv6Addr::from(address)),
-    };
-    (address, u16::try_from(port).unwrap_or(0))
 }
 
 /// The rules, whose numbers are those of groups.

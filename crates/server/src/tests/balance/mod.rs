@@ -1,5 +1,6 @@
 //! Clients, the balancer, and servers behind it, over links that lose frames.
 
+mod checks;
 mod cookies;
 mod requests;
 
@@ -22,6 +23,8 @@ struct Server {
     name: String,
     /// Whether it refuses connections.
     is_down: bool,
+    /// Whether it takes no frames at all.
+    is_silent: bool,
     /// Whether it ends each connection behind its first response, without saying so.
     ends_early: bool,
     connections: Vec<Served>,
@@ -30,6 +33,9 @@ struct Server {
     asked: usize,
     /// The heads of the requests.
     heads: Vec<String>,
+    /// What it says to the requests of checks. Nothing if it ends their connections.
+    health: &'static [u8],
+    checks: usize,
 }
 
 struct Served {
@@ -96,6 +102,9 @@ impl Server {
         }
         let mut link = Vec::new();
         turn(frame.link, &mut link);
+        if self.is_silent {
+            return None;
+        }
         let is_syn = frame.segment.flags.0 & 0x17 == 2;
         if !is_syn || self.is_down {
             let refusal = braid_endpoint::refusal(&frame.segment)?;
@@ -131,6 +140,14 @@ impl Server {
                 let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
                 let length: usize = length.map_or(0, |length| length.parse().unwrap());
                 let Some(body) = one.received.get(end + 4..end + 4 + length) else { break };
+                if head.contains("User-Agent: braid\r\n") {
+                    assert!(head.starts_with("GET /health HTTP/1.1\r\nHost: 192.0.2.1"), "{head}");
+                    one.received.drain(..end + 4);
+                    one.to_send.extend(self.health);
+                    one.closes |= self.health.is_empty();
+                    self.checks += 1;
+                    continue;
+                }
                 // What is for one connection alone stays there.
                 let is_upgrade = head.contains("Upgrade: echo");
                 assert_eq!(head.contains("Connection:"), is_upgrade, "{head}");
@@ -162,6 +179,9 @@ impl Server {
         self.connections.iter().filter(|one| !one.endpoint.status().is_over).count()
     }
 }
+
+/// A response that a check takes for a good one.
+const GOOD: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 /// Clients on one side, servers on the other, and the balancer between.
 struct Site {
@@ -206,7 +226,8 @@ fn config() -> Config {
 }
 
 fn site(loss: u64, seed: u64) -> Site {
-    let server = |name: &str| Server { name: name.to_owned(), ..Server::default() };
+    let health = GOOD;
+    let server = |name: &str| Server { name: name.to_owned(), health, ..Server::default() };
     Site {
         balancer: instance("balance", &config()),
         config: config(),
@@ -339,6 +360,10 @@ impl Site {
         let parted = parted(&self.clients[client].received).expect("a response");
         self.clients[client].received.clear();
         parted
+    }
+
+    fn counter(&self, name: &str) -> u128 {
+        super::counter(&self.balancer, name)
     }
 
     /// All clients end, and nothing is left anywhere.
