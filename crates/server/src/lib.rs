@@ -29,7 +29,7 @@ mod tests;
 pub use balance::Balance;
 pub use events::Events;
 pub use outgoing::{MOST_OUTGOING, Outgoing};
-pub use own::Own;
+pub use own::{Own, Place};
 pub use pages::Pages;
 pub use served::Served;
 pub use server::{Server, Socket};

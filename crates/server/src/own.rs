@@ -18,6 +18,9 @@ const MOST_ANSWERS: usize = 64;
 /// The flow to which they belong: none.
 const NO_FLOW: Flow = Flow(0);
 
+/// The address and port of a host.
+pub type Place = (IpAddr, u16);
+
 /// Connections that a server opens of its own accord, from its own address.
 #[derive(Debug)]
 pub struct Own {
@@ -29,7 +32,7 @@ pub struct Own {
     /// The link header of frames that come from clients, and whether these are on the left.
     clients: Option<(Vec<u8>, bool)>,
     /// To where there were connections.
-    places: HashSet<(IpAddr, u16)>,
+    places: HashSet<Place>,
     /// Frames that refuse segments without a connection.
     answers: Vec<Vec<u8>>,
     /// When something is to be done (ns).
@@ -62,7 +65,7 @@ impl Own {
     /// Opens a connection to a host, from the server's first address of the host's IP version.
     /// Bytes may be written at once. `None` if there is no such address, or one connection too
     /// many.
-    pub fn connect(&mut self, to: (IpAddr, u16), now: u64) -> Option<&mut Outgoing> {
+    pub fn connect(&mut self, to: Place, now: u64) -> Option<&mut Outgoing> {
         let (link, _) = self.clients.as_ref()?;
         let source = self.sources.iter().find(|one| one.is_ipv4() == to.0.is_ipv4())?;
         let ends = Ends { from: (*source, self.port), to };
@@ -73,12 +76,12 @@ impl Own {
     }
 
     /// The connection to this host, if there is one.
-    pub fn connection(&mut self, to: (IpAddr, u16)) -> Option<&mut Outgoing> {
+    pub fn connection(&mut self, to: Place) -> Option<&mut Outgoing> {
         self.outgoing.find(to)
     }
 
     /// Ends the connections to hosts that are not to be kept.
-    pub fn retain(&mut self, keeps: impl Fn((IpAddr, u16)) -> bool) {
+    pub fn retain(&mut self, keeps: impl Fn(Place) -> bool) {
         self.outgoing.retain(keeps);
     }
 

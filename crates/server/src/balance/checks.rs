@@ -1,9 +1,8 @@
 //! Checks of servers: whether they answer a request of the balancer's own.
 
-use super::servers::Place;
 use crate::events::Events;
 use crate::outgoing::Outgoing;
-use crate::own::{Own, address};
+use crate::own::{Own, Place, address};
 use braid_http::{Http, Line, Part};
 use braid_native::{Dump, Host, Kind};
 use braid_tcp::{Reader, Stored as _, put_bytes};

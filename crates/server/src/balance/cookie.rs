@@ -4,7 +4,7 @@
 //! port. So it tells neither, and stays the same wherever the server is in the list. A client that
 //! goes to several groups has a server in each of them, all in one cookie.
 
-use super::servers::Place;
+use crate::own::Place;
 use braid_connections::Secret;
 use braid_http::Head;
 use braid_native::Host;

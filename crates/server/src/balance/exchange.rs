@@ -1,4 +1,4 @@
-//! A request that is being answered.
+//! A request that is being answered, or a TLS connection that is being carried.
 
 use super::heads::{Onward, is_last};
 use super::servers::Servers;
@@ -8,7 +8,7 @@ use braid_tcp::{Reader, Stored as _, put_bytes};
 /// How many servers may fail before the client learns of it.
 const MOST_FAILURES: u8 = 3;
 
-/// A request that is being answered.
+/// A request that is being answered, or a TLS connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchange {
     pub group: usize,
@@ -34,8 +34,10 @@ pub struct Exchange {
     is_head: bool,
     /// Whether the connection goes over to another protocol if the server agrees.
     upgrades: bool,
-    /// Whether it has gone over.
+    /// Whether it has gone over, or the server of a TLS connection has sent something.
     pub is_tunnel: bool,
+    /// Whether it is a TLS connection.
+    pub is_tls: bool,
     /// Whether the client's connection ends behind the response, and whether the server's does.
     pub closes: bool,
     pub server_closes: bool,
@@ -64,10 +66,22 @@ impl Exchange {
         let cookies = servers.cookies();
         let onward = Onward { cookies, keeps_all: upgrades, closes: false, cookie: None };
         let bytes = onward.write(head);
-        Ok(Self {
+        let (is_head, closes) = (method == "HEAD", is_last(head));
+        Ok(Self { shown, is_head, upgrades, closes, ..Self::new(group, server, bytes) })
+    }
+
+    /// For a TLS connection that has begun with these bytes. `None` if there is no such group.
+    pub fn of_tls(hello: Vec<u8>, group: usize, servers: &mut Servers, now: u64) -> Option<Self> {
+        let server = servers.choose(group, &[], now)?;
+        Some(Self { is_tls: true, is_asked: true, ..Self::new(group, server, hello) })
+    }
+
+    /// For a server that gets these bytes first.
+    fn new(group: usize, server: usize, bytes: Vec<u8>) -> Self {
+        Self {
             group,
             server,
-            shown,
+            shown: Vec::new(),
             failures: 0,
             to_server: bytes.clone(),
             head: Some(bytes),
@@ -75,13 +89,20 @@ impl Exchange {
             is_asked: false,
             is_answering: false,
             is_interim: false,
-            is_head: method == "HEAD",
-            upgrades,
+            is_head: false,
+            upgrades: false,
             is_tunnel: false,
-            closes: is_last(head),
+            is_tls: false,
+            closes: false,
             server_closes: false,
             until_end: false,
-        })
+        }
+    }
+
+    /// The server of a TLS connection has sent its first bytes.
+    pub fn begin_tunnel(&mut self) {
+        self.head = None;
+        (self.is_answering, self.is_tunnel) = (true, true);
     }
 
     /// The head of a response has come. Returns the one for the client.
@@ -121,6 +142,11 @@ impl Exchange {
         true
     }
 
+    /// The memory that it takes besides its own size (bytes).
+    pub fn memory(&self) -> usize {
+        self.head.as_ref().map_or(0, Vec::capacity) + self.to_server.capacity()
+    }
+
     /// Writes it.
     pub fn put(&self, out: &mut Vec<u8>) {
         (self.group as u64).put(out);
@@ -132,10 +158,10 @@ impl Exchange {
         put_bytes(self.head.as_deref().unwrap_or_default(), out);
         put_bytes(&self.to_server, out);
         let Self { is_connected, is_asked, is_answering, is_interim, is_head, upgrades, .. } = self;
-        let Self { is_tunnel, closes, server_closes, until_end, .. } = self;
+        let Self { is_tunnel, is_tls, closes, server_closes, until_end, .. } = self;
         for flag in [is_connected, is_asked, is_answering, is_interim, is_head, upgrades]
             .into_iter()
-            .chain([is_tunnel, closes, server_closes, until_end])
+            .chain([is_tunnel, is_tls, closes, server_closes, until_end])
         {
             flag.put(out);
         }
@@ -162,6 +188,7 @@ impl Exchange {
             is_head: bool::get(from)?,
             upgrades: bool::get(from)?,
             is_tunnel: bool::get(from)?,
+            is_tls: bool::get(from)?,
             closes: bool::get(from)?,
             server_closes: bool::get(from)?,
             until_end: bool::get(from)?,

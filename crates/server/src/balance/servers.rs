@@ -2,18 +2,14 @@
 
 use super::checks::Checks;
 use super::cookie::Cookies;
-use crate::own::address;
+use crate::own::{Place, address};
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_native::Host;
 use braid_tcp::Reader;
-use std::net::IpAddr;
 use std::ops::Range;
 
 /// How long a server that has failed gets no requests, if its group has another one (ns).
 const PAUSE: u64 = 2_000_000_000;
-
-/// The address and port of a server.
-pub type Place = (IpAddr, u16);
 
 /// The servers, their groups, and the rules.
 #[derive(Debug)]
@@ -25,6 +21,8 @@ pub struct Servers {
     down_until: Vec<u64>,
     groups: Vec<Group>,
     rules: PatternSet,
+    /// The rules for the names of TLS connections. Without them, there are none.
+    tls_rules: Option<PatternSet>,
 }
 
 /// A group of servers.
@@ -59,11 +57,15 @@ impl Servers {
         if groups.is_empty() {
             groups.push(Group { first: 0, count: places.len(), turn: 0 });
         }
-        let rules = rules(host, groups.len())?;
+        let tls_rules = match host.config_rows::<3>("tls_rules").is_empty() {
+            true => None,
+            false => Some(rules(host, "tls_rules", groups.len())?),
+        };
+        let rules = rules(host, "rules", groups.len())?;
         let cookies = Cookies::new(host, &places)?;
         let checks = Checks::new(host, &places)?;
         let down_until = vec![0; places.len()];
-        Ok(Self { down_until, places, cookies, checks, groups, rules })
+        Ok(Self { down_until, places, cookies, checks, groups, rules, tls_rules })
     }
 
     /// The address and port of a server.
@@ -86,6 +88,18 @@ impl Servers {
     pub fn group(&self, head: &[u8]) -> usize {
         let found = self.rules.lowest_match(head).and_then(|found| usize::try_from(found).ok());
         found.unwrap_or(0)
+    }
+
+    /// Whether it takes TLS connections.
+    pub fn takes_tls(&self) -> bool {
+        self.tls_rules.is_some()
+    }
+
+    /// The group for a TLS connection to the server with this name: the lowest number of a rule
+    /// that matches.
+    pub fn tls_group(&self, name: &[u8]) -> Option<usize> {
+        let found = self.tls_rules.as_ref()?.lowest_match(name)?;
+        usize::try_from(found).ok()
     }
 
     /// The server of a group that one of the tokens of a cookie names, unless it is down. Otherwise
@@ -130,13 +144,15 @@ impl Servers {
 }
 
 /// The rules, whose numbers are those of groups.
-fn rules(host: &Host<'_>, groups: usize) -> Result<PatternSet, String> {
-    let rows = host.config_rows::<3>("rules").into_iter().enumerate();
+fn rules(host: &Host<'_>, name: &str, groups: usize) -> Result<PatternSet, String> {
+    let rows = host.config_rows::<3>(name).into_iter().enumerate();
     let patterns = rows.map(|(row, [number, is_regex, nocase])| {
-        let text = host.config_text("rules", row).unwrap_or_default();
+        let text = host.config_text(name, row).unwrap_or_default();
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         if usize::try_from(number).is_ok_and(|number| number >= groups) {
-            return Err(format!("rule {row} is for group {number}, which does not exist"));
+            return Err(format!(
+                "row {row} of `{name}` is for group {number}, which does not exist"
+            ));
         }
         let nocase = nocase == 1;
         let matcher = match is_regex {
@@ -147,7 +163,7 @@ fn rules(host: &Host<'_>, groups: usize) -> Result<PatternSet, String> {
     });
     let patterns = patterns.collect::<Result<_, _>>()?;
     PatternSet::new(patterns).map_err(|errors| match errors.first() {
-        Some(error) => format!("`rules`: {error}"),
-        None => "`rules` cannot be used".to_owned(),
+        Some(error) => format!("`{name}`: {error}"),
+        None => format!("`{name}` cannot be used"),
     })
 }

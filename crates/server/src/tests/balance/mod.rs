@@ -3,6 +3,7 @@
 mod checks;
 mod cookies;
 mod requests;
+mod tls;
 
 use super::{BEGIN, Client, DELAY, MS, instance};
 use braid_connections::wire::{Ends, Frame, turn, write};
@@ -23,8 +24,11 @@ struct Server {
     name: String,
     /// Whether it refuses connections.
     is_down: bool,
-    /// Whether it takes no frames at all.
+    /// Whether it takes no frames at all, and whether it says nothing to TLS.
     is_silent: bool,
+    is_mute: bool,
+    /// What has come by TLS.
+    carried: Vec<u8>,
     /// Whether it ends each connection behind its first response, without saying so.
     ends_early: bool,
     connections: Vec<Served>,
@@ -48,6 +52,8 @@ struct Served {
     closes: bool,
     /// Whether it echoes what comes.
     is_echo: bool,
+    /// Whether what comes is TLS. The server names itself, and echoes it.
+    is_tls: bool,
 }
 
 /// What a server says to a request: the response, and whether the connection ends behind it.
@@ -116,8 +122,17 @@ impl Server {
         let endpoint = Endpoint::accept(&Settings::default(), &frame.segment, 77, now);
         let (received, to_send) = (Vec::new(), Vec::new());
         self.taken += 1;
-        let (closes, is_echo) = (false, false);
-        self.connections.push(Served { ends, link, endpoint, received, to_send, closes, is_echo });
+        let (closes, is_echo, is_tls) = (false, false, false);
+        self.connections.push(Served {
+            ends,
+            link,
+            endpoint,
+            received,
+            to_send,
+            closes,
+            is_echo,
+            is_tls,
+        });
         None
     }
 
@@ -128,7 +143,16 @@ impl Server {
             let (first, second) = one.endpoint.readable();
             let bytes = [first, second].concat();
             one.endpoint.consume(bytes.len());
-            if one.is_echo {
+            if !one.is_tls && one.received.is_empty() && bytes.first() == Some(&22) {
+                one.is_tls = true;
+                one.to_send.extend(self.name.as_bytes().iter().filter(|_| !self.is_mute));
+                self.asked += 1;
+            }
+            if one.is_tls {
+                self.carried.extend(&bytes);
+                one.to_send.extend(bytes.iter().filter(|_| !self.is_mute && !one.closes));
+                one.closes |= self.ends_early;
+            } else if one.is_echo {
                 one.to_send.extend(&bytes);
             } else {
                 one.received.extend(&bytes);
