@@ -3,7 +3,7 @@
 use crate::secret::Secret;
 use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
-use braid_native::{Flow, Host, Keeps};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::Reader;
 use std::ffi::CStr;
 
@@ -89,6 +89,33 @@ pub trait Connection: Sized + Send + 'static {
     fn opener(_shared: &Self::Shared, _ends: Ends) -> Option<Flow> {
         None
     }
+
+    /// Whether segments with these ends are those of a connection that belongs to no client: the
+    /// function has opened it of its own accord. They end here.
+    fn is_own(_shared: &Self::Shared, _ends: Ends) -> bool {
+        false
+    }
+
+    /// A right segment of such a connection has come.
+    fn own_segment(_frame: &Frame<'_>, _now: u64, _shared: &mut Self::Shared) {}
+
+    /// When [`Self::run_own`] has something to do (ns).
+    fn own_deadline(_shared: &Self::Shared) -> Option<u64> {
+        None
+    }
+
+    /// Does what is to be done for such connections, and gives the frames, at most as many, and
+    /// whether they leave to the left. Returns how many they are.
+    fn run_own(
+        _at: (u64, usize),
+        _shared: &mut Self::Shared,
+        _out: &mut dyn FnMut(bool, &[u8]),
+    ) -> usize {
+        0
+    }
+
+    /// Shows what all connections share.
+    fn dump(_shared: &Self::Shared, _into: &mut Dump<'_>) {}
 
     /// The ends, from the client to the server.
     fn ends(&self) -> Ends;

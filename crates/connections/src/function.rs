@@ -5,7 +5,7 @@ use crate::secret::Secret;
 use crate::wanted::Wanted;
 use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
-use braid_native::{Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may};
+use braid_native::{Dump, Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may};
 use braid_packet::{Field, Header};
 use braid_tcp::{Flags, Reader, Stored as _, put_bytes};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -122,6 +122,20 @@ impl<C: Connection> Connections<C> {
             self.waiting.push_back(flow);
         }
         (sent, !is_over)
+    }
+
+    /// Lets connections that belong to no client do what they have to do. Returns how many frames
+    /// they have sent.
+    fn run_own(&mut self, (now, most): (u64, usize), host: &mut Host<'_>) -> usize {
+        if C::own_deadline(&self.shared).is_none_or(|at| at > now) {
+            return 0;
+        }
+        let mut out = |to_left: bool, frame: &[u8]| {
+            let way = if to_left { Verdict::Back } else { Verdict::Forward };
+            // Refused only beyond the limit, which `most` keeps.
+            let _ = host.send_from_timer(frame, way);
+        };
+        C::run_own((now, most), &mut self.shared, &mut out)
     }
 
     /// Ends the oldest connection that only waits. Returns whether there is one.
@@ -272,6 +286,15 @@ impl<C: Connection> Connections<C> {
     /// As [`Self::take_opened`], for a packet with these bytes.
     fn take_frame(&mut self, bytes: &[u8], packet: &mut PacketRef<'_, Self>) -> Option<Verdict> {
         let frame = Frame::of(bytes)?;
+        if C::is_own(&self.shared, frame.ends) {
+            if !frame.is_right {
+                return Some(WRONG_CHECKSUM);
+            }
+            let host = packet.host();
+            C::own_segment(&frame, host.now(), &mut self.shared);
+            self.take_turn(host);
+            return Some(Verdict::Consume);
+        }
         let flow = C::opener(&self.shared, frame.ends)?;
         let host = packet.host();
         let now = host.now();
@@ -470,6 +493,7 @@ impl<C: Connection> Function for Connections<C> {
         let now = host.now();
         self.look_outside(now, host);
         let mut left = MOST_FRAMES as usize;
+        left -= self.run_own((now, left), host);
         // Each connection has one turn.
         let due: Vec<(u64, Flow)> = self.due.range(..=(now, Flow(u64::MAX))).copied().collect();
         for (at, flow) in due {
@@ -508,6 +532,10 @@ impl<C: Connection> Function for Connections<C> {
         if let Some(kept) = kept {
             self.leave(flow, &kept);
         }
+    }
+
+    fn dump(&self, into: &mut Dump<'_>) {
+        C::dump(&self.shared, into);
     }
 
     fn save(&mut self, host: &mut Host<'_>) -> Option<Vec<u8>> {

@@ -22,3 +22,4 @@ pub use connection::{Connection, First, Opening, Side};
 pub use function::{Connections, Kept, settings};
 pub use peer::Peer;
 pub use secret::Secret;
+pub use wire::answer;

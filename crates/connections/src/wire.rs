@@ -232,6 +232,25 @@ pub fn turn(link: &[u8], turned: &mut Vec<u8>) {
     }
 }
 
+/// A link header of frames of an IP version, like that of another frame.
+#[must_use]
+pub fn link_for(link: &[u8], is_v4: bool) -> Vec<u8> {
+    let mut made = link.to_vec();
+    if let Some(kind) = made.last_chunk_mut::<2>() {
+        *kind = if is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
+    }
+    made
+}
+
+/// The frame of a segment that answers another one.
+#[must_use]
+pub fn answer(to: &Frame<'_>, segment: &Outgoing<'_>) -> Vec<u8> {
+    let (mut link, mut frame) = (Vec::new(), Vec::new());
+    turn(to.link, &mut link);
+    write(&link, to.ends.reversed(), 0, segment, &mut frame);
+    frame
+}
+
 /// Writes the frame of a segment behind a link header. `number` is the identification of IPv4.
 pub fn write(link: &[u8], ends: Ends, number: u16, segment: &Outgoing<'_>, out: &mut Vec<u8>) {
     let len = TCP_HEADER + segment.options.len() + segment.payload_len();

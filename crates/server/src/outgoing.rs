@@ -125,15 +125,22 @@ pub struct Outgoings {
     settings: Settings,
     secret: Secret,
     openers: Openers,
+    /// The most connections at a time.
+    most: usize,
     /// The link header of first frames.
     link: Vec<u8>,
 }
 
 impl Outgoings {
-    /// None yet, for a client's connection with this number.
-    pub fn new(flow: Flow, (settings, secret): (Settings, Secret), openers: &Openers) -> Self {
+    /// None yet, and later at most `most`, for a client's connection with this number.
+    pub fn new(
+        flow: Flow,
+        (settings, secret): (Settings, Secret),
+        openers: &Openers,
+        most: usize,
+    ) -> Self {
         let openers = openers.clone();
-        Self { all: Vec::new(), flow, settings, secret, openers, link: Vec::new() }
+        Self { all: Vec::new(), flow, settings, secret, openers, most, link: Vec::new() }
     }
 
     /// Frames to other hosts begin with the link header that the client's frames have.
@@ -141,11 +148,16 @@ impl Outgoings {
         self.link = client.incoming_link();
     }
 
+    /// Frames to other hosts begin with this link header.
+    pub fn leave_with(&mut self, link: Vec<u8>) {
+        self.link = link;
+    }
+
     /// As [`crate::Socket::connect`].
     pub fn open(&mut self, ends: Ends, now: u64) -> Option<&mut Outgoing> {
         self.all.retain(|one| !one.is_over());
         let is_taken = self.openers.find(ends.reversed()).is_some();
-        if is_taken || self.all.len() >= MOST_OUTGOING {
+        if is_taken || self.all.len() >= self.most {
             return None;
         }
         let isn = self.secret.isn(ends, now);
@@ -161,12 +173,22 @@ impl Outgoings {
         self.all.iter_mut().find(|one| one.ends.to == to && !one.is_closed)
     }
 
-    /// A segment has come.
-    pub fn segment(&mut self, frame: &Frame<'_>, now: u64) {
+    /// Ends the connections to places that are not to be kept.
+    pub fn retain(&mut self, keeps: impl Fn((IpAddr, u16)) -> bool) {
+        let all = self.all.iter_mut().filter(|one| !one.is_closed && !keeps(one.ends.to));
+        all.for_each(Outgoing::reset);
+    }
+
+    /// The places to which there are connections.
+    pub fn places(&self) -> impl Iterator<Item = (IpAddr, u16)> {
+        self.all.iter().map(|one| one.ends.to)
+    }
+
+    /// A segment has come. Returns whether it belongs to one of them.
+    pub fn segment(&mut self, frame: &Frame<'_>, now: u64) -> bool {
         let ends = frame.ends.reversed();
-        if let Some(one) = self.all.iter_mut().find(|one| one.ends == ends) {
-            one.peer.segment(frame, now);
-        }
+        let one = self.all.iter_mut().find(|one| one.ends == ends);
+        one.map(|one| one.peer.segment(frame, now)).is_some()
     }
 
     /// A segment was too long for a link. Whether that was believed.

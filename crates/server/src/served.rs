@@ -1,12 +1,13 @@
 //! A connection that a server serves: its endpoint, and the server.
 
 use crate::cookies;
-use crate::outgoing::{Openers, Outgoings};
+use crate::outgoing::{MOST_OUTGOING, Openers, Outgoings};
+use crate::own::Own;
 use crate::server::{End, Server, Socket};
-use braid_connections::wire::{self, Ends, Frame, TooLong};
-use braid_connections::{Connection, First, Opening, Peer, Secret, Side, settings};
-use braid_endpoint::{Endpoint, Failure, Outgoing, Settings, Status, refusal};
-use braid_native::{Flow, Host, Keeps};
+use braid_connections::wire::{Ends, Frame, TooLong};
+use braid_connections::{Connection, First, Opening, Peer, Secret, Side, answer, settings};
+use braid_endpoint::{Endpoint, Failure, Settings, Status, refusal};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::{Flags, Reader, State, Stored as _, put_bytes};
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct Shared<S> {
     /// Until when acknowledgements of cookies count (ns).
     cookies_until: u64,
     openers: Openers,
+    /// Connections that belong to no client.
+    own: Own,
     /// How connections to other hosts begin, if an instance goes on with those of another one.
     opening: (Settings, Secret),
     counts: [u64; COUNTERS.len()],
@@ -81,7 +84,7 @@ impl<S: Server> Served<S> {
     ) -> Self {
         let settings = (opening.settings, opening.secret.clone());
         Self {
-            outgoing: Outgoings::new(opening.flow, settings, openers),
+            outgoing: Outgoings::new(opening.flow, settings, openers, MOST_OUTGOING),
             ends: frame.ends,
             client_is_left: opening.client_is_left,
             flow: opening.flow,
@@ -102,6 +105,7 @@ impl<S: Server> Served<S> {
         if is_established && !self.is_accepted && failure.is_none() {
             self.is_accepted = true;
             self.server = Some(S::accept(self.flow, &mut shared.server));
+            shared.own.meet(self.client.incoming_link(), self.client_is_left);
         }
         if let Some(server) = &mut self.server {
             let mut end = End::No;
@@ -156,14 +160,6 @@ impl<S: Server> Served<S> {
     }
 }
 
-/// The frame that answers another one.
-fn frame_of(to: &Frame<'_>, segment: &Outgoing<'_>) -> Vec<u8> {
-    let (mut link, mut frame) = (Vec::new(), Vec::new());
-    wire::turn(to.link, &mut link);
-    wire::write(&link, to.ends.reversed(), 0, segment, &mut frame);
-    frame
-}
-
 impl<S: Server> Connection for Served<S> {
     const ABOUT: &CStr = S::ABOUT;
     const KEEPS: Keeps = S::KEEPS;
@@ -175,13 +171,16 @@ impl<S: Server> Connection for Served<S> {
         let most = host.config("half_open").unwrap_or(HALF_OPEN);
         let most = u64::try_from(most).map_err(|_| "`half_open` is too large")?;
         let most = usize::try_from(host.share(most)).unwrap_or(usize::MAX);
+        let opening = (settings(host)?, Secret::new(host.config("seed").ok()));
+        let openers = Openers::default();
         Ok(Shared {
             server: S::shared(host)?,
             half_open: Arc::new(()),
             most_half_open: most,
             cookies_until: 0,
-            openers: Openers::default(),
-            opening: (settings(host)?, Secret::new(host.config("seed").ok())),
+            own: Own::new(host, opening.clone(), &openers),
+            openers,
+            opening,
             counts: [0; COUNTERS.len()],
         })
     }
@@ -197,7 +196,7 @@ impl<S: Server> Connection for Served<S> {
     fn first(frame: &Frame<'_>, opening: &Opening<'_>, shared: &mut Self::Shared) -> First<Self> {
         let Opening { settings, secret, now, .. } = opening;
         let refuse =
-            |frame: &Frame<'_>| refusal(&frame.segment).map(|segment| frame_of(frame, &segment));
+            |frame: &Frame<'_>| refusal(&frame.segment).map(|segment| answer(frame, &segment));
         if !opening.begins {
             let is_in_time = *now < shared.cookies_until && !frame.segment.flags.has(Flags::RST);
             let endpoint = is_in_time.then(|| cookies::accept(frame, (secret, settings), *now));
@@ -217,8 +216,8 @@ impl<S: Server> Connection for Served<S> {
         if Arc::strong_count(&shared.half_open) > shared.most_half_open {
             shared.count(Count::Cookies);
             shared.cookies_until = now.saturating_add(cookies::LIFE);
-            let answer = cookies::answer(frame, (secret, settings), *now);
-            return First::Answer(Some(frame_of(frame, &answer)));
+            let segment = cookies::answer(frame, (secret, settings), *now);
+            return First::Answer(Some(answer(frame, &segment)));
         }
         let isn = secret.isn(frame.ends, *now);
         let endpoint = Endpoint::accept(settings, &frame.segment, isn, *now);
@@ -228,6 +227,31 @@ impl<S: Server> Connection for Served<S> {
 
     fn opener(shared: &Self::Shared, ends: Ends) -> Option<Flow> {
         shared.openers.find(ends)
+    }
+
+    fn is_own(shared: &Self::Shared, ends: Ends) -> bool {
+        shared.own.has(ends)
+    }
+
+    fn own_segment(frame: &Frame<'_>, now: u64, shared: &mut Self::Shared) {
+        shared.own.segment(frame, now);
+    }
+
+    fn own_deadline(shared: &Self::Shared) -> Option<u64> {
+        shared.own.due()
+    }
+
+    fn run_own(
+        (now, most): (u64, usize),
+        shared: &mut Self::Shared,
+        out: &mut dyn FnMut(bool, &[u8]),
+    ) -> usize {
+        let deadline = S::tend(&mut shared.own, now, &mut shared.server);
+        shared.own.send((now, most), deadline, out)
+    }
+
+    fn dump(shared: &Self::Shared, into: &mut Dump<'_>) {
+        S::dump(&shared.server, into);
     }
 
     fn ends(&self) -> Ends {
@@ -241,7 +265,9 @@ impl<S: Server> Connection for Served<S> {
     fn segment(&mut self, frame: &Frame<'_>, now: u64) {
         match frame.ends == self.ends {
             true => self.client.segment(frame, now),
-            false => self.outgoing.segment(frame, now),
+            false => {
+                self.outgoing.segment(frame, now);
+            }
         }
     }
 
@@ -327,7 +353,8 @@ impl<S: Server> Connection for Served<S> {
         let is_accepted = bool::get(from)?;
         let closed_at = Option::get(from)?;
         let client = Peer::read(from)?;
-        let mut outgoing = Outgoings::new(flow, shared.opening.clone(), &shared.openers);
+        let mut outgoing =
+            Outgoings::new(flow, shared.opening.clone(), &shared.openers, MOST_OUTGOING);
         outgoing.read(from)?;
         let server = match bool::get(from)? {
             true => {
@@ -352,11 +379,14 @@ impl<S: Server> Connection for Served<S> {
 
     fn put_shared(shared: &Self::Shared, out: &mut Vec<u8>) {
         shared.cookies_until.put(out);
+        shared.own.put(out);
+        S::put_shared(&shared.server, out);
     }
 
     fn read_shared(from: &mut Reader<'_>, shared: &mut Self::Shared) -> Option<()> {
         shared.cookies_until = u64::get(from)?;
-        Some(())
+        shared.own.read(from)?;
+        S::read_shared(from, &mut shared.server)
     }
 
     fn watches(shared: &Self::Shared) -> bool {

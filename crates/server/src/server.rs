@@ -2,9 +2,10 @@
 
 use crate::events::{Events, next_bytes};
 use crate::outgoing::{Outgoing, Outgoings};
+use crate::own::Own;
 use braid_connections::wire::Ends;
 use braid_endpoint::Endpoint;
-use braid_native::{Flow, Host, Keeps};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::Reader;
 use std::ffi::CStr;
 use std::net::IpAddr;
@@ -138,6 +139,16 @@ pub trait Server: Sized + Send + 'static {
         &mut []
     }
 
+    /// Shows what all connections share.
+    fn dump(_shared: &Self::Shared, _into: &mut Dump<'_>) {}
+
+    /// Does what can be done now without a client: opens [`Own`] connections, reads and writes
+    /// them. It is called when a client has had a connection, when something has come for one of
+    /// its own, and at the time that it has returned last (ns).
+    fn tend(_own: &mut Own, _now: u64, _shared: &mut Self::Shared) -> Option<u64> {
+        None
+    }
+
     /// Whether somebody listens at this address and port. If not, a client's SYN gets a RST.
     fn listens(_at: (IpAddr, u16), _shared: &mut Self::Shared) -> bool {
         true
@@ -165,6 +176,14 @@ pub trait Server: Sized + Send + 'static {
 
     /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
     fn read(from: &mut Reader<'_>, flow: Flow, shared: &mut Self::Shared) -> Option<Self>;
+
+    /// Writes what all connections share and need in another instance.
+    fn put_shared(_shared: &Self::Shared, _out: &mut Vec<u8>) {}
+
+    /// Reads what [`Self::put_shared`] has written. `None` if the bytes are damaged.
+    fn read_shared(_from: &mut Reader<'_>, _shared: &mut Self::Shared) -> Option<()> {
+        Some(())
+    }
 
     /// As [`braid_connections::Connection::watches`].
     fn watches(_shared: &Self::Shared) -> bool {

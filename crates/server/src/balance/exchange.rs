@@ -1,5 +1,6 @@
-//! A request that is being answered.
+//! A request that is being answered, or a TLS connection that is being carried.
 
+use super::heads::{Onward, is_last};
 use super::servers::Servers;
 use braid_http::{Head, Line};
 use braid_tcp::{Reader, Stored as _, put_bytes};
@@ -7,12 +8,14 @@ use braid_tcp::{Reader, Stored as _, put_bytes};
 /// How many servers may fail before the client learns of it.
 const MOST_FAILURES: u8 = 3;
 
-/// A request that is being answered.
+/// A request that is being answered, or a TLS connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exchange {
     pub group: usize,
     /// The server that is asked.
     pub server: usize,
+    /// The tokens of servers in the cookie that the client has shown.
+    shown: Vec<u64>,
     /// How many servers have failed.
     pub failures: u8,
     /// The head, as long as another server can be asked: nothing else has been sent, and nothing
@@ -31,8 +34,10 @@ pub struct Exchange {
     is_head: bool,
     /// Whether the connection goes over to another protocol if the server agrees.
     upgrades: bool,
-    /// Whether it has gone over.
+    /// Whether it has gone over, or the server of a TLS connection has sent something.
     pub is_tunnel: bool,
+    /// Whether it is a TLS connection.
+    pub is_tls: bool,
     /// Whether the client's connection ends behind the response, and whether the server's does.
     pub closes: bool,
     pub server_closes: bool,
@@ -55,12 +60,28 @@ impl Exchange {
             Line::Request { method, .. } => method,
             Line::Response { .. } => "",
         };
-        let server = servers.choose(group, now).ok_or("502 Bad Gateway")?;
+        let shown = servers.cookies().shown(head);
+        let server = servers.choose(group, &shown, now).ok_or("502 Bad Gateway")?;
         let upgrades = head.connection_has(b"upgrade");
-        let bytes = if upgrades { head.bytes.to_vec() } else { rewritten(head, false) };
-        Ok(Self {
+        let cookies = servers.cookies();
+        let onward = Onward { cookies, keeps_all: upgrades, closes: false, cookie: None };
+        let bytes = onward.write(head);
+        let (is_head, closes) = (method == "HEAD", is_last(head));
+        Ok(Self { shown, is_head, upgrades, closes, ..Self::new(group, server, bytes) })
+    }
+
+    /// For a TLS connection that has begun with these bytes. `None` if there is no such group.
+    pub fn of_tls(hello: Vec<u8>, group: usize, servers: &mut Servers, now: u64) -> Option<Self> {
+        let server = servers.choose(group, &[], now)?;
+        Some(Self { is_tls: true, is_asked: true, ..Self::new(group, server, hello) })
+    }
+
+    /// For a server that gets these bytes first.
+    fn new(group: usize, server: usize, bytes: Vec<u8>) -> Self {
+        Self {
             group,
             server,
+            shown: Vec::new(),
             failures: 0,
             to_server: bytes.clone(),
             head: Some(bytes),
@@ -68,17 +89,24 @@ impl Exchange {
             is_asked: false,
             is_answering: false,
             is_interim: false,
-            is_head: method == "HEAD",
-            upgrades,
+            is_head: false,
+            upgrades: false,
             is_tunnel: false,
-            closes: is_last(head),
+            is_tls: false,
+            closes: false,
             server_closes: false,
             until_end: false,
-        })
+        }
+    }
+
+    /// The server of a TLS connection has sent its first bytes.
+    pub fn begin_tunnel(&mut self) {
+        self.head = None;
+        (self.is_answering, self.is_tunnel) = (true, true);
     }
 
     /// The head of a response has come. Returns the one for the client.
-    pub fn answer(&mut self, head: &Head<'_>) -> Vec<u8> {
+    pub fn answer(&mut self, head: &Head<'_>, servers: &Servers) -> Vec<u8> {
         let code = match head.line {
             Line::Response { code, .. } => code,
             Line::Request { .. } => 0,
@@ -89,41 +117,51 @@ impl Exchange {
         }
         self.is_answering = true;
         self.is_tunnel = self.upgrades && code == 101;
+        let cookies = servers.cookies();
+        let cookie = cookies.cookie(self.server, servers.of_group(self.group), &self.shown);
         if self.is_tunnel {
-            return head.bytes.to_vec();
+            return Onward { cookies, keeps_all: true, closes: false, cookie }.write(head);
         }
         let has_length = head.is_chunked() || !matches!(head.content_length(), Ok(None));
         let has_body = !self.is_head && !matches!(code, 204 | 304);
         self.until_end = has_body && !has_length;
         self.server_closes = is_last(head) || self.until_end;
         self.closes |= self.until_end;
-        rewritten(head, self.closes)
+        Onward { cookies, keeps_all: false, closes: self.closes, cookie }.write(head)
     }
 
     /// Asks another server of the group, if the request can be sent again. Returns whether there is
     /// one.
     pub fn ask_again(&mut self, servers: &mut Servers, now: u64) -> bool {
         self.failures += 1;
-        let next = servers.choose(self.group, now).filter(|_| self.failures < MOST_FAILURES);
+        let next = servers.choose(self.group, &self.shown, now);
+        let next = next.filter(|_| self.failures < MOST_FAILURES);
         let (Some(server), Some(head)) = (next, &self.head) else { return false };
         (self.server, self.is_connected) = (server, false);
         self.to_server = head.clone();
         true
     }
 
+    /// The memory that it takes besides its own size (bytes).
+    pub fn memory(&self) -> usize {
+        self.head.as_ref().map_or(0, Vec::capacity) + self.to_server.capacity()
+    }
+
     /// Writes it.
     pub fn put(&self, out: &mut Vec<u8>) {
         (self.group as u64).put(out);
         (self.server as u64).put(out);
+        (self.shown.len() as u64).put(out);
+        self.shown.iter().for_each(|token| token.put(out));
         self.failures.put(out);
         self.head.is_some().put(out);
         put_bytes(self.head.as_deref().unwrap_or_default(), out);
         put_bytes(&self.to_server, out);
         let Self { is_connected, is_asked, is_answering, is_interim, is_head, upgrades, .. } = self;
-        let Self { is_tunnel, closes, server_closes, until_end, .. } = self;
+        let Self { is_tunnel, is_tls, closes, server_closes, until_end, .. } = self;
         for flag in [is_connected, is_asked, is_answering, is_interim, is_head, upgrades]
             .into_iter()
-            .chain([is_tunnel, closes, server_closes, until_end])
+            .chain([is_tunnel, is_tls, closes, server_closes, until_end])
         {
             flag.put(out);
         }
@@ -132,11 +170,14 @@ impl Exchange {
     /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
     pub fn read(from: &mut Reader<'_>) -> Option<Self> {
         let (group, server) = (u64::get(from)?, u64::get(from)?);
+        let shown = (0..from.len_of_list()?).map(|_| u64::get(from));
+        let shown = shown.collect::<Option<_>>()?;
         let (failures, has_head) = (u8::get(from)?, bool::get(from)?);
         let (head, to_server) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
         Some(Self {
             group: usize::try_from(group).ok()?,
             server: usize::try_from(server).ok()?,
+            shown,
             failures,
             head: has_head.then_some(head),
             to_server,
@@ -147,37 +188,10 @@ impl Exchange {
             is_head: bool::get(from)?,
             upgrades: bool::get(from)?,
             is_tunnel: bool::get(from)?,
+            is_tls: bool::get(from)?,
             closes: bool::get(from)?,
             server_closes: bool::get(from)?,
             until_end: bool::get(from)?,
         })
     }
-}
-
-/// Whether the connection ends behind this message (RFC 9112 §9.3).
-fn is_last(head: &Head<'_>) -> bool {
-    let (line, _) = head.first_line();
-    let is_old = line.starts_with(b"HTTP/1.0") || line.ends_with(b"HTTP/1.0");
-    head.connection_has(b"close") || is_old && !head.connection_has(b"keep-alive")
-}
-
-/// The head without the fields that are for one connection alone (RFC 9110 §7.6.1), and without a
-/// length beside chunks (RFC 9112 §6.3); with the word that the connection ends.
-fn rewritten(head: &Head<'_>, closes: bool) -> Vec<u8> {
-    let is_own = |name: &str| {
-        ["connection", "keep-alive", "proxy-connection"]
-            .iter()
-            .any(|own| name.eq_ignore_ascii_case(own))
-            || head.is_chunked() && name.eq_ignore_ascii_case("content-length")
-    };
-    let (line, _) = head.first_line();
-    let mut bytes = [line, b"\r\n"].concat();
-    for (name, value) in head.fields().filter(|(name, _)| !is_own(name)) {
-        bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
-    }
-    if closes {
-        bytes.extend(b"Connection: close\r\n");
-    }
-    bytes.extend(b"\r\n");
-    bytes
 }

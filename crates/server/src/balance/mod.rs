@@ -1,18 +1,29 @@
 //! A load balancer for HTTP/1: each request of a client's connection goes to a server of its own
-//! (Microboxes, Liu et al., SIGCOMM 2018, §5, "L7 load balancer").
+//! (Microboxes, Liu et al., SIGCOMM 2018, §5, "L7 load balancer"). TLS connections go to a server
+//! by its name.
 
+mod checks;
+mod cookie;
 mod exchange;
+mod heads;
+mod hello;
 mod servers;
+mod tls;
 
 use crate::events::Events;
 use crate::outgoing::{MOST_OUTGOING, Outgoing};
+use crate::own::Own;
 use crate::server::{Server, Socket};
 use braid_http::{Http, Part};
-use braid_native::{Flow, Host, Keeps};
+use braid_native::{Dump, Flow, Host, Keeps};
 use braid_tcp::{Reader, Stored as _, put_bytes};
+use checks::Counted;
 use exchange::Exchange;
+#[cfg(test)]
+pub use hello::{Hello, MOST as MOST_HELLO};
 use servers::Servers;
 use std::ffi::CStr;
+use tls::{DECODE_ERROR, First, INTERNAL_ERROR, Start, UNRECOGNIZED_NAME, alert};
 
 /// As much waits for an end at most, besides what its endpoint has (bytes).
 const MOST: usize = 64 << 10;
@@ -23,7 +34,17 @@ const RETRY: u64 = 1_000_000;
 const PATIENCE: u128 = 60_000_000_000;
 
 /// The names of the counters.
-const COUNTERS: [&str; 4] = ["requests", "asked again", "not answered", "refused requests"];
+const COUNTERS: [&str; 9] = [
+    "requests",
+    "asked again",
+    "not answered",
+    "refused requests",
+    "checks",
+    "failed checks",
+    "servers down",
+    "servers up",
+    "TLS connections",
+];
 
 /// What is counted, by its place among the names.
 #[derive(Clone, Copy)]
@@ -35,11 +56,20 @@ enum Count {
     Failed,
     /// Requests that are malformed, or for a tunnel.
     Refused,
+    /// Checks, and the ones that have failed.
+    Checks,
+    FailedChecks,
+    /// Servers that went down by checks, and that came up again.
+    Down,
+    Up,
+    /// TLS connections whose first message was whole.
+    Tls,
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub struct Balance {
+    start: Start,
     http: Http,
     exchange: Option<Exchange>,
     /// What waits to be sent to the client.
@@ -66,8 +96,12 @@ pub struct Shared {
 
 impl Shared {
     fn count(&mut self, what: Count) {
+        self.add(what, 1);
+    }
+
+    fn add(&mut self, what: Count, more: u64) {
         if let Some(count) = self.counts.get_mut(what as usize) {
-            *count += 1;
+            *count += more;
         }
     }
 
@@ -85,17 +119,23 @@ impl Balance {
     fn with(http: Http) -> Self {
         let (exchange, to_client, used) = (None, Vec::new(), Vec::new());
         let (closes, is_broken, retry_at, until) = (false, false, None, None);
-        Self { http, exchange, to_client, closes, used, is_broken, retry_at, until }
+        let start = Start::Nothing;
+        Self { start, http, exchange, to_client, closes, used, is_broken, retry_at, until }
     }
 
     /// The client gets an error, and its connection ends. So does that to a server in use.
     fn refuse(&mut self, status: &str, socket: &mut Socket<'_>, shared: &Shared) {
-        let server = self.exchange.as_ref().map(|one| one.server);
+        let (server, is_tls) = self.exchange.as_ref().map(|one| (one.server, one.is_tls)).unzip();
         if let Some(server) = server.and_then(|server| shared.connection(server, socket)) {
             server.reset();
         }
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        self.to_client.extend(head.as_bytes());
+        if is_tls == Some(true) {
+            self.to_client.extend(alert(INTERNAL_ERROR));
+        } else {
+            let head =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            self.to_client.extend(head.as_bytes());
+        }
         (self.exchange, self.closes) = (None, true);
     }
 
@@ -146,6 +186,41 @@ impl Balance {
             self.refuse(status, socket, shared);
         }
         is_part || taken > 0
+    }
+
+    /// Takes bytes of the first message of TLS. Returns whether there were any.
+    fn read_hello(&mut self, socket: &mut Socket<'_>, shared: &mut Shared) -> bool {
+        let servers = &mut shared.servers;
+        let refused = match self.start.take(socket, servers.takes_tls()) {
+            First::Nothing => return false,
+            First::Some => return true,
+            First::Wrong => Some(DECODE_ERROR),
+            First::Whole(hello, name) => {
+                let group = servers.tls_group(&name);
+                self.exchange =
+                    group.and_then(|group| Exchange::of_tls(hello, group, servers, socket.now()));
+                shared.count(Count::Tls);
+                self.exchange.is_none().then_some(UNRECOGNIZED_NAME)
+            }
+        };
+        if let Some(reason) = refused {
+            shared.count(Count::Refused);
+            self.to_client.extend(alert(reason));
+            self.closes = true;
+        }
+        true
+    }
+
+    /// Begins to carry bytes both ways when the first ones of a TLS server have come. Returns
+    /// whether they have: now no other server can be asked any more.
+    fn hear_server(&mut self, socket: &mut Socket<'_>, shared: &Shared) -> bool {
+        let Some(one) = &mut self.exchange else { return false };
+        let server = shared.connection(one.server, socket);
+        let has_answered = server.is_some_and(|server| server.events().is_readable);
+        if has_answered {
+            one.begin_tunnel();
+        }
+        has_answered
     }
 
     /// Connects to the server, and sends it what waits. Returns whether anything was sent.
@@ -201,7 +276,7 @@ impl Balance {
         let is_part = part.is_some();
         let (mut is_over, mut is_malformed) = (false, false);
         match part {
-            Some(Part::Head(head)) => to_client.extend(one.answer(&head)),
+            Some(Part::Head(head)) => to_client.extend(one.answer(&head, &shared.servers)),
             Some(Part::Body(bytes, _)) => to_client.extend(bytes),
             Some(Part::End) if one.is_interim => one.is_interim = false,
             Some(Part::End) => is_over = true,
@@ -266,7 +341,7 @@ impl Balance {
         self.is_broken = has_failed;
         if is_at_end && self.to_client.is_empty() {
             socket.shut_down();
-            self.closes = client_has_ended;
+            self.closes = client_has_ended && one.to_server.is_empty();
         }
         moved + count > 0
     }
@@ -335,6 +410,28 @@ impl Server for Balance {
         &mut shared.counts
     }
 
+    fn tend(own: &mut Own, now: u64, shared: &mut Shared) -> Option<u64> {
+        let due = shared.servers.checks.tend(own, now);
+        let Counted { checks, failed, went_down, came_up } = shared.servers.checks.counted();
+        shared.add(Count::Checks, checks);
+        shared.add(Count::FailedChecks, failed);
+        shared.add(Count::Down, went_down);
+        shared.add(Count::Up, came_up);
+        due
+    }
+
+    fn dump(shared: &Shared, into: &mut Dump<'_>) {
+        shared.servers.checks.dump(into);
+    }
+
+    fn put_shared(shared: &Shared, out: &mut Vec<u8>) {
+        shared.servers.put(out);
+    }
+
+    fn read_shared(from: &mut Reader<'_>, shared: &mut Shared) -> Option<()> {
+        shared.servers.read(from)
+    }
+
     fn accept(_flow: Flow, _shared: &mut Shared) -> Self {
         Self::with(Http::default())
     }
@@ -351,8 +448,15 @@ impl Server for Balance {
             if self.closes {
                 break;
             }
-            let moved = match &self.exchange {
-                Some(one) if one.is_tunnel => self.carry(socket, shared),
+            let kind = self.exchange.as_ref().map(|one| (one.is_tunnel, one.is_tls));
+            let moved = match kind {
+                Some((true, _)) => self.carry(socket, shared),
+                Some((_, true)) => {
+                    let is_asked = self.ask(socket, shared);
+                    self.hear_server(socket, shared) || is_asked
+                }
+                _ if self.read_hello(socket, shared) => true,
+                _ if self.start != Start::Known => false,
                 _ => {
                     let is_read = self.read_request(socket, shared);
                     let is_asked = self.ask(socket, shared);
@@ -390,11 +494,12 @@ impl Server for Balance {
     }
 
     fn memory(&self) -> usize {
-        let to_server = self.exchange.as_ref().map_or(0, |one| one.to_server.capacity());
-        self.http.memory() + self.to_client.capacity() + to_server
+        let exchange = self.exchange.as_ref().map_or(0, Exchange::memory);
+        self.start.memory() + self.http.memory() + self.to_client.capacity() + exchange
     }
 
     fn put(&mut self, out: &mut Vec<u8>) {
+        self.start.put(out);
         let mut http = Vec::new();
         self.http.put(&mut http);
         put_bytes(&http, out);
@@ -411,8 +516,10 @@ impl Server for Balance {
     }
 
     fn read(from: &mut Reader<'_>, _flow: Flow, _shared: &mut Shared) -> Option<Self> {
+        let start = Start::read(from)?;
         let mut http = from.bytes()?;
         let mut it = Self::with(Http::read(&mut http).filter(|_| http.is_empty())?);
+        it.start = start;
         it.to_client = from.bytes()?.to_vec();
         (it.closes, it.is_broken) = (bool::get(from)?, bool::get(from)?);
         it.until = Option::get(from)?;

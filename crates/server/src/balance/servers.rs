@@ -1,8 +1,12 @@
 //! The servers of a balancer, in groups, and the rules that choose a group.
 
+use super::checks::Checks;
+use super::cookie::Cookies;
+use crate::own::{Place, address};
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_native::Host;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use braid_tcp::Reader;
+use std::ops::Range;
 
 /// How long a server that has failed gets no requests, if its group has another one (ns).
 const PAUSE: u64 = 2_000_000_000;
@@ -10,11 +14,15 @@ const PAUSE: u64 = 2_000_000_000;
 /// The servers, their groups, and the rules.
 #[derive(Debug)]
 pub struct Servers {
-    places: Vec<(IpAddr, u16)>,
+    places: Vec<Place>,
+    cookies: Cookies,
+    pub checks: Checks,
     /// By server: until when it gets no requests (ns).
     down_until: Vec<u64>,
     groups: Vec<Group>,
     rules: PatternSet,
+    /// The rules for the names of TLS connections. Without them, there are none.
+    tls_rules: Option<PatternSet>,
 }
 
 /// A group of servers.
@@ -31,7 +39,8 @@ impl Servers {
     /// The configured ones.
     pub fn new(host: &Host<'_>) -> Result<Self, String> {
         let places = host.config_rows::<2>("servers").into_iter();
-        let places: Vec<_> = places.map(|[address, port]| place(address, port)).collect();
+        let places = places.map(|[at, port]| (address(at), u16::try_from(port).unwrap_or(0)));
+        let places: Vec<_> = places.collect();
         if places.is_empty() {
             let why = "it needs a parameter `servers`: a list of addresses and ports";
             return Err(why.to_owned());
@@ -48,13 +57,30 @@ impl Servers {
         if groups.is_empty() {
             groups.push(Group { first: 0, count: places.len(), turn: 0 });
         }
-        let rules = rules(host, groups.len())?;
-        Ok(Self { down_until: vec![0; places.len()], places, groups, rules })
+        let tls_rules = match host.config_rows::<3>("tls_rules").is_empty() {
+            true => None,
+            false => Some(rules(host, "tls_rules", groups.len())?),
+        };
+        let rules = rules(host, "rules", groups.len())?;
+        let cookies = Cookies::new(host, &places)?;
+        let checks = Checks::new(host, &places)?;
+        let down_until = vec![0; places.len()];
+        Ok(Self { down_until, places, cookies, checks, groups, rules, tls_rules })
     }
 
     /// The address and port of a server.
-    pub fn place(&self, server: usize) -> Option<(IpAddr, u16)> {
+    pub fn place(&self, server: usize) -> Option<Place> {
         self.places.get(server).copied()
+    }
+
+    /// The cookies that name servers.
+    pub fn cookies(&self) -> &Cookies {
+        &self.cookies
+    }
+
+    /// The servers of a group.
+    pub fn of_group(&self, group: usize) -> Range<usize> {
+        self.groups.get(group).map_or(0..0, |group| group.first..group.first + group.count)
     }
 
     /// The group for a request with this head: the lowest number of a rule that matches, and
@@ -64,14 +90,36 @@ impl Servers {
         found.unwrap_or(0)
     }
 
-    /// The next server of a group in turn, but one that is down only if all are.
-    pub fn choose(&mut self, group: usize, now: u64) -> Option<usize> {
-        let Self { groups, down_until, .. } = self;
-        let Group { first, count, turn } = groups.get_mut(group)?;
-        let all = (0..*count).map(|ahead| *turn % *count + ahead).map(|at| *first + at % *count);
-        let is_up = |server: &usize| down_until.get(*server).is_some_and(|until| *until <= now);
-        let server = all.clone().find(is_up).or_else(|| all.clone().next())?;
-        *turn = server - *first + 1;
+    /// Whether it takes TLS connections.
+    pub fn takes_tls(&self) -> bool {
+        self.tls_rules.is_some()
+    }
+
+    /// The group for a TLS connection to the server with this name: the lowest number of a rule
+    /// that matches.
+    pub fn tls_group(&self, name: &[u8]) -> Option<usize> {
+        let found = self.tls_rules.as_ref()?.lowest_match(name)?;
+        usize::try_from(found).ok()
+    }
+
+    /// The server of a group that one of the tokens of a cookie names, unless it is down. Otherwise
+    /// the next one in turn. One that has just failed is chosen only if all have that are up by
+    /// checks, and one that is down by checks only if all are.
+    pub fn choose(&mut self, group: usize, shown: &[u64], now: u64) -> Option<usize> {
+        let of_group = self.of_group(group);
+        let is_up = |server: &usize| self.checks.is_up(*server);
+        let is_well = |server: &usize| {
+            is_up(server) && self.down_until.get(*server).is_some_and(|until| *until <= now)
+        };
+        if let Some(server) = self.cookies.server(shown, of_group, is_well) {
+            return Some(server);
+        }
+        let Group { first, count, turn } = self.groups.get(group)?;
+        let mut all = (0..*count).map(|ahead| first + (turn % count + ahead) % count);
+        let server = all.clone().find(is_well).or_else(|| all.clone().find(is_up));
+        let server = server.or_else(|| all.next())?;
+        let next = server - first + 1;
+        self.groups.get_mut(group)?.turn = next;
         Some(server)
     }
 
@@ -81,25 +129,30 @@ impl Servers {
             *until = now.saturating_add(PAUSE);
         }
     }
-}
 
-/// A place from the columns of a list. An address of IPv4 has 32 bits.
-fn place(address: u128, port: u128) -> (IpAddr, u16) {
-    let address = match u32::try_from(address) {
-        Ok(address) => IpAddr::V4(Ipv4Addr::from(address)),
-        Err(_) => IpAddr::V6(Ipv6Addr::from(address)),
-    };
-    (address, u16::try_from(port).unwrap_or(0))
+    /// Writes what another instance needs.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        self.cookies.put(out);
+        self.checks.put(out);
+    }
+
+    /// Reads what [`Self::put`] has written. `None` if the bytes are damaged.
+    pub fn read(&mut self, from: &mut Reader<'_>) -> Option<()> {
+        self.cookies.read(from, &self.places)?;
+        self.checks.read(from)
+    }
 }
 
 /// The rules, whose numbers are those of groups.
-fn rules(host: &Host<'_>, groups: usize) -> Result<PatternSet, String> {
-    let rows = host.config_rows::<3>("rules").into_iter().enumerate();
+fn rules(host: &Host<'_>, name: &str, groups: usize) -> Result<PatternSet, String> {
+    let rows = host.config_rows::<3>(name).into_iter().enumerate();
     let patterns = rows.map(|(row, [number, is_regex, nocase])| {
-        let text = host.config_text("rules", row).unwrap_or_default();
+        let text = host.config_text(name, row).unwrap_or_default();
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         if usize::try_from(number).is_ok_and(|number| number >= groups) {
-            return Err(format!("rule {row} is for group {number}, which does not exist"));
+            return Err(format!(
+                "row {row} of `{name}` is for group {number}, which does not exist"
+            ));
         }
         let nocase = nocase == 1;
         let matcher = match is_regex {
@@ -110,7 +163,7 @@ fn rules(host: &Host<'_>, groups: usize) -> Result<PatternSet, String> {
     });
     let patterns = patterns.collect::<Result<_, _>>()?;
     PatternSet::new(patterns).map_err(|errors| match errors.first() {
-        Some(error) => format!("`rules`: {error}"),
-        None => "`rules` cannot be used".to_owned(),
+        Some(error) => format!("`{name}`: {error}"),
+        None => format!("`{name}` cannot be used"),
     })
 }

@@ -113,6 +113,10 @@ struct Site {
 }
 
 fn instance(function: &str, config: &Config) -> Instance {
+    try_instance(function, config).expect("an instance")
+}
+
+fn try_instance(function: &str, config: &Config) -> Result<Instance, String> {
     crate::register();
     let (records, observe) = (false, false);
     let reference = Reference {
@@ -121,7 +125,7 @@ fn instance(function: &str, config: &Config) -> Instance {
         checks: Checks { records, observe },
         isolated: None,
     };
-    Instance::new(&reference, "it", config.clone()).expect("an instance")
+    Instance::new(&reference, "it", config.clone())
 }
 
 /// The server's addresses and ports, and other parameters.
@@ -263,11 +267,16 @@ impl Site {
     }
 
     fn counter(&self, name: &str) -> u128 {
-        let all = self.server.report();
-        let of = |entry: &&braid_native::Entry| format!("{entry:?}").contains(&format!("{name:?}"));
-        let entry = all.iter().find(of).unwrap_or_else(|| panic!("{name} in {all:?}"));
-        entry.values[0].2
+        counter(&self.server, name)
     }
+}
+
+/// A counter of an instance.
+fn counter(of: &Instance, name: &str) -> u128 {
+    let all = of.report();
+    let is_it = |entry: &&braid_native::Entry| format!("{entry:?}").contains(&format!("{name:?}"));
+    let entry = all.iter().find(is_it).unwrap_or_else(|| panic!("{name} in {all:?}"));
+    entry.values[0].2
 }
 
 /// Bytes that are different in each place.
