@@ -61,7 +61,7 @@ impl Exchange {
             Line::Response { .. } => "",
         };
         let shown = servers.cookies().shown(head);
-        let server = servers.choose(group, &shown, now).ok_or("502 Bad Gateway")?;
+        let server = servers.choose(group, &shown, None, now).ok_or("502 Bad Gateway")?;
         let upgrades = head.connection_has(b"upgrade");
         let cookies = servers.cookies();
         let onward = Onward { cookies, keeps_all: upgrades, closes: false, cookie: None };
@@ -72,7 +72,7 @@ impl Exchange {
 
     /// For a TLS connection that has begun with these bytes. `None` if there is no such group.
     pub fn of_tls(hello: Vec<u8>, group: usize, servers: &mut Servers, now: u64) -> Option<Self> {
-        let server = servers.choose(group, &[], now)?;
+        let server = servers.choose(group, &[], None, now)?;
         Some(Self { is_tls: true, is_asked: true, ..Self::new(group, server, hello) })
     }
 
@@ -134,7 +134,7 @@ impl Exchange {
     /// one.
     pub fn ask_again(&mut self, servers: &mut Servers, now: u64) -> bool {
         self.failures += 1;
-        let next = servers.choose(self.group, &self.shown, now);
+        let next = servers.choose(self.group, &self.shown, Some(self.server), now);
         let next = next.filter(|_| self.failures < MOST_FAILURES);
         let (Some(server), Some(head)) = (next, &self.head) else { return false };
         (self.server, self.is_connected) = (server, false);

@@ -104,8 +104,15 @@ impl Servers {
 
     /// The server of a group that one of the tokens of a cookie names, unless it is down. Otherwise
     /// the next one in turn. One that has just failed is chosen only if all have that are up by
-    /// checks, and one that is down by checks only if all are.
-    pub fn choose(&mut self, group: usize, shown: &[u64], now: u64) -> Option<usize> {
+    /// checks, and one that is down by checks only if all are. `failed` is the one that has failed
+    /// with this very request: any other one comes first.
+    pub fn choose(
+        &mut self,
+        group: usize,
+        shown: &[u64],
+        failed: Option<usize>,
+        now: u64,
+    ) -> Option<usize> {
         let of_group = self.of_group(group);
         let is_up = |server: &usize| self.checks.is_up(*server);
         let is_well = |server: &usize| {
@@ -116,7 +123,10 @@ impl Servers {
         }
         let Group { first, count, turn } = self.groups.get(group)?;
         let mut all = (0..*count).map(|ahead| first + (turn % count + ahead) % count);
-        let server = all.clone().find(is_well).or_else(|| all.clone().find(is_up));
+        let server = all
+            .clone()
+            .find(is_well)
+            .or_else(|| all.clone().find(|server| is_up(server) && Some(*server) != failed));
         let server = server.or_else(|| all.next())?;
         let next = server - first + 1;
         self.groups.get_mut(group)?.turn = next;

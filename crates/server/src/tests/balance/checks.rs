@@ -147,6 +147,19 @@ fn if_all_servers_of_a_group_are_down_they_take_turns() {
 }
 
 #[test]
+fn a_request_that_has_failed_goes_to_a_server_that_is_down_rather_than_back() {
+    let (mut site, _) = checked(0, &[]);
+    site.servers[1].health = b"";
+    assert!(site.until(20 * SECOND, |site| !are_up(site)[1]));
+    site.servers[0].is_down = true;
+    assert_eq!(answers(&mut site, 1), ["a2"]);
+    assert_eq!(site.counter("asked again"), 1);
+    // The server that is up by its checks comes first again.
+    site.servers[0].is_down = false;
+    assert_eq!(answers(&mut site, 2), ["a1"; 2]);
+}
+
+#[test]
 fn a_cookie_of_a_server_that_is_down_counts_for_nothing() {
     let (mut site, _) = checked(0, &[]);
     site.reload(&[("cookie", Value::text("STAY"))]);
