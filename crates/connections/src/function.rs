@@ -5,7 +5,9 @@ use crate::secret::Secret;
 use crate::wanted::Wanted;
 use crate::wire::{Ends, Frame, TooLong};
 use braid_endpoint::Settings;
-use braid_native::{Dump, Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may};
+use braid_native::{
+    Dump, Flow, Full, Function, Host, Info, PacketRef, ProfileInfo, Scope, Verdict, may,
+};
 use braid_packet::{Field, Header};
 use braid_tcp::{Flags, Reader, Stored as _, put_bytes};
 use std::collections::{BTreeSet, HashMap, VecDeque};
