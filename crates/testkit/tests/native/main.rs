@@ -2,6 +2,7 @@
 //! actions, and the five functions behave like the library's models.
 
 mod ahead;
+mod balance;
 mod effects;
 mod in_stages;
 mod isolated;
