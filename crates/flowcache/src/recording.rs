@@ -205,10 +205,15 @@ impl Recording {
 
     /// Writes the step that assigns a register, and before it the steps that it needs.
     fn demand(&mut self, register: ValueId) {
-        let Some(at) = self.registers.get(register.index()).map(|one| one.step) else { return };
-        if let Some(step) = self.steps.get_mut(at).and_then(Option::take) {
+        if let Some(step) = self.take_step(register) {
             self.write(step);
         }
+    }
+
+    /// Takes the step that assigns a register, unless it has been written.
+    fn take_step(&mut self, register: ValueId) -> Option<Step> {
+        let at = self.registers.get(register.index())?.step;
+        self.steps.get_mut(at)?.take()
     }
 
     /// Writes a step, and before it the steps that it needs.
@@ -240,8 +245,7 @@ impl Recording {
         if !self.is_on {
             return;
         }
-        let at = self.registers.get(register.index()).map_or(usize::MAX, |one| one.step);
-        let what = match self.steps.get_mut(at).and_then(Option::take) {
+        let what = match self.take_step(register) {
             Some(Step::Calc { out, calc }) => Pinned::Calc { out, calc },
             step => {
                 step.into_iter().for_each(|step| self.write(step));

@@ -268,10 +268,8 @@ impl Tables {
     #[must_use]
     #[inline]
     pub fn group_if_exists(&self, table: TableRef, entry: Handle) -> Option<Group> {
-        let at = self.at(table);
-        let head = at.head_of(entry)?;
-        let root = if at.site.is_root { entry.place() } else { root_in(head) };
-        Some((at.site.root, self.all[at.site.root].number(root)))
+        let head = self.at(table).head_of(entry)?;
+        Some(self.group_of(table.index(), head))
     }
 
     /// The number of the root table of a table.
