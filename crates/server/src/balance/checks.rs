@@ -1,4 +1,4 @@
-//! Checks of servers: whether they answer a request of the balancer's own.
+//! Checks of servers: whether they answer a request of the balancer's own, or take its connection.
 
 use crate::events::Events;
 use crate::outgoing::Outgoing;
@@ -51,6 +51,8 @@ pub struct Counted {
 #[derive(Debug)]
 struct Check {
     place: Place,
+    /// Whether it is asked for the path. A server for TLS alone only has to take a connection.
+    is_asked: bool,
     is_up: bool,
     /// How many results in a row speak against that.
     against: u64,
@@ -66,14 +68,26 @@ struct Check {
 impl Check {
     /// For a server that counts as up until its first check fails.
     fn new(place: Place, fall: u64) -> Self {
-        let (next_at, running) = (None, None);
-        Self { place, is_up: true, against: fall - 1, next_at, running, checks: 0, failed: 0 }
+        Self {
+            place,
+            is_asked: false,
+            is_up: true,
+            against: fall - 1,
+            next_at: None,
+            running: None,
+            checks: 0,
+            failed: 0,
+        }
     }
 }
 
 impl Checks {
-    /// The configured ones, for these servers.
-    pub fn new(host: &Host<'_>, places: &[Place]) -> Result<Self, String> {
+    /// The configured ones, for these servers. `has_http` tells which of them get HTTP requests.
+    pub fn new(
+        host: &Host<'_>,
+        places: &[Place],
+        has_http: impl Fn(usize) -> bool,
+    ) -> Result<Self, String> {
         let path = host.config_text("check", 0).filter(|path| !path.is_empty());
         let path = path.map(|path| match String::from_utf8(path) {
             Ok(path) if is_path(&path) => Ok(path),
@@ -98,14 +112,18 @@ impl Checks {
                        there is none";
             return Err(why.to_owned());
         }
-        let mut all: Vec<Check> = Vec::new();
-        let of_server = places.iter().map(|place| {
-            all.iter().position(|one| one.place == *place).unwrap_or_else(|| {
+        let (mut all, mut of_server) = (Vec::<Check>::new(), Vec::new());
+        for (server, place) in places.iter().enumerate() {
+            let known = all.iter().position(|one| one.place == *place);
+            let at = known.unwrap_or(all.len());
+            if known.is_none() {
                 all.push(Check::new(*place, fall));
-                all.len() - 1
-            })
-        });
-        let of_server = of_server.collect();
+            }
+            if let Some(check) = all.get_mut(at) {
+                check.is_asked |= has_http(server);
+            }
+            of_server.push(at);
+        }
         let (is_resumed, counted) = (false, Counted::default());
         Ok(Self { path, every, fall, rise, all, of_server, is_resumed, counted })
     }
@@ -123,7 +141,8 @@ impl Checks {
 
     /// Goes on with the checks. Returns when there is something to do (ns).
     pub fn tend(&mut self, own: &mut Own, now: u64) -> Option<u64> {
-        let Self { path, all, .. } = self;
+        let Self { path, all, counted, .. } = self;
+        let (every, limits) = (self.every, (self.fall, self.rise));
         let Some(path) = path else {
             own.retain(|_| false);
             return None;
@@ -137,31 +156,31 @@ impl Checks {
         let count = all.len() as u64;
         for (at, check) in (0..).zip(all) {
             // The servers take turns.
-            let first_at = now.saturating_add(self.every / count * at);
+            let first_at = now.saturating_add(every / count * at);
             let next_at = *check.next_at.get_or_insert(first_at);
             let is_late = next_at <= now;
             if let Some(http) = &mut check.running {
-                let connection = own.connection(check.place);
-                let is_good = match connection {
-                    Some(connection) => result(http, connection).or(is_late.then_some(false)),
+                let mut connection = own.connection(check.place);
+                let is_good = match &mut connection {
+                    Some(connection) if check.is_asked => result(http, connection),
+                    Some(connection) => is_taken(connection),
                     None => Some(false),
                 };
-                if let Some(is_good) = is_good {
-                    if let Some(connection) = own.connection(check.place) {
-                        connection.reset();
-                    }
+                if let Some(is_good) = is_good.or(is_late.then_some(false)) {
+                    connection.into_iter().for_each(Outgoing::reset);
                     check.running = None;
-                    let (fall, rise) = (self.fall, self.rise);
-                    check.has_ended(is_good, (fall, rise), &mut self.counted);
+                    check.has_ended(is_good, limits, counted);
                 }
             }
             if is_late {
-                check.next_at = Some(now.saturating_add(self.every));
+                check.next_at = Some(now.saturating_add(every));
                 if let Some(connection) = own.connect(check.place, now) {
-                    connection.write(request(path, check.place).as_bytes());
+                    if check.is_asked {
+                        connection.write(request(path, check.place).as_bytes());
+                    }
                     check.running = Some(Http::default());
                 } else {
-                    check.has_ended(false, (self.fall, self.rise), &mut self.counted);
+                    check.has_ended(false, limits, counted);
                 }
             }
         }
@@ -205,6 +224,7 @@ impl Checks {
             if let Some(known) = self.all.iter_mut().find(|one| one.place == check.place) {
                 let most = if check.is_up { self.fall } else { self.rise };
                 check.against = check.against.min(most - 1);
+                check.is_asked = known.is_asked;
                 *known = check;
             }
         }
@@ -260,7 +280,7 @@ impl Check {
             false => None,
         };
         let place = (place.ip(), place.port());
-        Some(Self { place, is_up, against, next_at, running, checks, failed })
+        Some(Self { place, is_asked: false, is_up, against, next_at, running, checks, failed })
     }
 }
 
@@ -268,6 +288,13 @@ impl Check {
 fn request(path: &str, place: Place) -> String {
     let host = SocketAddr::from(place);
     format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: braid\r\nConnection: close\r\n\r\n")
+}
+
+/// Whether a check without a request has succeeded, once the server has taken or refused the
+/// connection.
+fn is_taken(connection: &Outgoing) -> Option<bool> {
+    let has_failed = connection.events().has_failed;
+    (has_failed || connection.is_established()).then_some(!has_failed)
 }
 
 /// Whether a check has succeeded, once its response tells: 2xx or 3xx.

@@ -35,6 +35,12 @@ struct Group {
     turn: usize,
 }
 
+impl Group {
+    fn servers(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+}
+
 impl Servers {
     /// The configured ones.
     pub fn new(host: &Host<'_>) -> Result<Self, String> {
@@ -63,7 +69,16 @@ impl Servers {
         };
         let rules = rules(host, "rules", groups.len())?;
         let cookies = Cookies::new(host, &places)?;
-        let checks = Checks::new(host, &places)?;
+        let is_in_group_of = |rules, server| {
+            let mut numbers = host.config_rows::<3>(rules).into_iter().map(|[number, ..]| number);
+            numbers.any(|number| {
+                let group = usize::try_from(number).ok().and_then(|number| groups.get(number));
+                group.is_some_and(|group| group.servers().contains(&server))
+            })
+        };
+        let has_http =
+            |server| is_in_group_of("rules", server) || !is_in_group_of("tls_rules", server);
+        let checks = Checks::new(host, &places, has_http)?;
         let down_until = vec![0; places.len()];
         Ok(Self { down_until, places, cookies, checks, groups, rules, tls_rules })
     }
@@ -80,7 +95,7 @@ impl Servers {
 
     /// The servers of a group.
     pub fn of_group(&self, group: usize) -> Range<usize> {
-        self.groups.get(group).map_or(0..0, |group| group.first..group.first + group.count)
+        self.groups.get(group).map_or(0..0, Group::servers)
     }
 
     /// The group for a request with this head: the lowest number of a rule that matches, and

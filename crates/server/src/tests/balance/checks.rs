@@ -160,6 +160,35 @@ fn a_request_that_has_failed_goes_to_a_server_that_is_down_rather_than_back() {
 }
 
 #[test]
+fn a_server_of_tls_alone_only_has_to_take_connections() {
+    let (mut site, _) = checked(0, &[]);
+    let rule =
+        |group, text: &[u8]| Value { rows: vec![vec![group, 1, 0]], texts: vec![text.to_vec()] };
+    let tls_rules = rule(2, b"[.]example$");
+    site.reload(&[("rules", rule(1, b"^[A-Z]+ /b")), ("tls_rules", tls_rules.clone())]);
+    // It would be down if it were asked.
+    site.servers[3].health = b"";
+    let (before, taken) = (site.servers[3].checks, site.servers[3].taken);
+    site.until(9 * SECOND, |_| false);
+    assert_eq!(are_up(&site), [true; 4]);
+    assert!(site.servers[3].taken > taken + 2);
+    assert_eq!(site.servers[3].checks, before);
+    site.servers[3].is_down = true;
+    assert!(site.until(20 * SECOND, |site| are_up(site) == [true, true, true, false]));
+    site.servers[3].is_down = false;
+    assert!(site.until(20 * SECOND, |site| are_up(site) == [true; 4]));
+    // It is asked where requests may go to it, too.
+    site.servers[3].health = b"";
+    site.reload(&[("rules", rule(2, b"^[A-Z]+ /c")), ("tls_rules", tls_rules)]);
+    assert!(site.until(20 * SECOND, |site| are_up(site) == [true, true, true, false]));
+    site.servers[3].health = GOOD;
+    assert!(site.until(20 * SECOND, |site| are_up(site) == [true; 4]));
+    // The others are asked as before.
+    site.servers[2].health = b"";
+    assert!(site.until(20 * SECOND, |site| are_up(site) == [true, true, false, true]));
+}
+
+#[test]
 fn a_cookie_of_a_server_that_is_down_counts_for_nothing() {
     let (mut site, _) = checked(0, &[]);
     site.reload(&[("cookie", Value::text("STAY"))]);
