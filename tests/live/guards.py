@@ -74,16 +74,14 @@ def dress(world, folder):
 
 def pages(world, folder):
     """A server with a log of who asked for what, over HTTP and TLS."""
-    world.run("server", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-              "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=open.test",
-              "-keyout", str(folder / "key"), "-out", str(folder / "certificate"))
+    certificate = world.certificate("server", folder, "open.test")
     (folder / "page").write_bytes(bytes(1_000_000))
     folder.chmod(0o755)
     world.nginx("server", folder, f"""
         log_format who '$remote_addr $remote_port $scheme $request_uri $host $body_bytes_sent';
         server {{
             listen 80; listen 443 ssl;
-            ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;
+            {certificate}
             access_log {folder}/log who;
             location / {{ root {folder}; try_files /page =404; }}
         }}""")

@@ -115,6 +115,14 @@ class World:
             http {{ access_log off; keepalive_requests 1000000; {servers} }}""")
         self.start(name, "nginx", "-c", str(folder / "nginx.conf"))
 
+    def certificate(self, name, folder, host):
+        """Makes a key and a certificate for a host, in the folder, as nginx's language names them."""
+        self.run(name, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                 "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", f"/CN={host}",
+                 "-addext", f"subjectAltName=DNS:{host}", "-keyout", str(folder / "key"),
+                 "-out", str(folder / "certificate"))
+        return f"ssl_certificate {folder}/certificate; ssl_certificate_key {folder}/key;"
+
 
 class Braid:
     """The command on devices of a namespace, with what it reports at the end."""
@@ -462,6 +470,7 @@ def main(braid, *words):
     from fragments import fragments
     from gates import gates
     from guards import guards
+    from kept import kept
     from l7 import l7  # which uses this file, as the others do
     from nat64 import nat64
     from relays import relays
@@ -474,7 +483,7 @@ def main(braid, *words):
     scenes = (home, routed, nat, nat64, sides, wire, tap, streams, l7, dhcp, segment, core, guards,
               gates, vpn, *tunnels)
     # What native functions do, and how frames come, does not depend on the engine.
-    native, ports = (relays, servers, balance, fragments), (nat_xdp, wire_xdp, home_xdp, flap)
+    native, ports = (relays, servers, balance, kept, fragments), (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *native, *ports) if scene.__name__ in words]
     engines = [word for word in words if word not in {scene.__name__ for scene in named}]
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
