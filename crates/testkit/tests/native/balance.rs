@@ -362,7 +362,15 @@ fn served(at: usize, chain: &Chain, seed: u64, loss: usize) -> Vec<Stimulus> {
             }
         }
     }
-    assert!(servers.iter().all(|server| server.checks > 2), "chain {at} seed {seed}");
+    for Server { name, ends, checks, .. } in &servers {
+        // Those for TLS only have to take connections.
+        let empty = ends.iter().filter(|one| !one.is_tls).count();
+        let is_asked = *name < 3;
+        assert!(
+            if is_asked { *checks > 2 } else { empty > 2 && *checks == 0 },
+            "chain {at} seed {seed}"
+        );
+    }
     stimuli
 }
 
