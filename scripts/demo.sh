@@ -15,7 +15,7 @@ if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
 
 if [ -z "${BRAID:-}" ]; then
-    echo "demo: building $braid; the first time takes a few minutes" >&2
+    echo "demo: building $braid; the first time takes about ten minutes on two cores" >&2
     quiet=()
     [ -t 2 ] || quiet=(--quiet) # a progress bar needs a terminal
     cargo build --release --package braid-cli "${quiet[@]}"
