@@ -2,6 +2,7 @@
 
 use crate::deliver::deliver_now;
 use crate::exec_context::Functions;
+use crate::ops::bytes_op;
 use crate::work::Work;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{Key, Op, Target, ValueId, Word};
@@ -140,7 +141,12 @@ impl Exec<'_, '_> {
         Ok(())
     }
 
+    #[expect(clippy::indexing_slicing, reason = "steps name functions of the chain")]
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+        let params = &self.functions.chain.nodes[usize::from(node)].params;
+        if bytes_op(params, &mut self.work, values, op)? {
+            return Ok(());
+        }
         let mut context = self.functions.context_of(node, self.worker, self.out);
         match op {
             Op::StateSet { ok, state, key, values: slots } => {

@@ -228,21 +228,13 @@ impl ExecContext<'_> {
                 };
                 find(self.params, values, op, searched);
             }
-            Op::LoadBytes { .. }
-            | Op::LoadString { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::SetOption { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => return bytes_op(self.params, work, values, op),
-            op if op.rewraps() => return bytes_op(self.params, work, values, op),
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
                 work.emissions.push(Emission { dest: *port, packet, origin: Origin::Copied });
             }
             Op::Create { new, port } => create(work, values, new, *port)?,
             // The two interpreters execute all other operations themselves.
-            _ => {}
+            op => return bytes_op(self.params, work, values, op).map(drop),
         }
         Ok(())
     }
@@ -335,13 +327,14 @@ impl ExecContext<'_> {
     }
 }
 
-/// Reads or writes bytes of an area, or changes outer headers.
-fn bytes_op(
+/// Reads or writes bytes of an area, or changes outer headers. Returns false, and does nothing, for
+/// other operations.
+pub(crate) fn bytes_op(
     params: &[ParamValue],
     work: &mut Work<'_>,
     values: &mut Values<'_>,
     op: &Op,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     match op {
         Op::LoadBytes { found, out, area, offset } => {
             let bytes = usize::from(values.width(*out) / 8);
@@ -375,12 +368,17 @@ fn bytes_op(
             let value = value.as_ref().map(|(bytes, len)| bytes.get(..*len).unwrap_or_default());
             values.set(*ok, options::set(work.packet, work.layout, *kind, value).into());
         }
-        _ => {
+        Op::Encapsulate { ok, .. }
+        | Op::Decapsulate { ok, .. }
+        | Op::Translate { ok, .. }
+        | Op::Encrypt { ok, .. }
+        | Op::Decrypt { ok, .. } => {
             let done = outer_op(params, work, values, op)?;
-            op.visit_outs(&mut |ok| values.set(*ok, done.into()));
+            values.set(*ok, done.into());
         }
+        _ => return Ok(false),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Adds outer headers or removes some, or encrypts or decrypts the payload. The result is false,

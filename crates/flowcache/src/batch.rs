@@ -159,7 +159,6 @@ impl Batch {
         entry: Point,
         (from, packets, layouts): (usize, &[Packet], &[Layout]),
     ) {
-        let records = state.dependents();
         for (at, (packet, layout)) in (from..).zip(packets.iter().zip(layouts)) {
             let number = extractors.entry(entry, layout);
             let found = number.and_then(|number| Some((number, extractors.get(number)?)));
@@ -168,15 +167,27 @@ impl Batch {
                 continue;
             };
             debug_assert!(number >= OPEN, "ways in come behind programs");
-            self.flows[at] = match extractor.narrow_key(packet, layout) {
-                Some(key) => {
-                    let (hash, kind) = (state.tables().hash().hash_words(&key), kind(number, None));
-                    let record = records.find(hash, &key, kind).unwrap_or(NONE);
-                    Flow { key, hash, kind, record }
-                }
-                None => wide_flow(extractor, state, number, (packet, layout), &mut self.wide[at]),
-            };
+            self.find_flow(state, (extractor, number), at, (packet, layout));
         }
+    }
+
+    /// Finds the flow and the record of one packet, whose keys come from this extractor.
+    #[inline]
+    pub(crate) fn find_flow(
+        &mut self,
+        state: &State,
+        (extractor, number): (&KeyExtractor, u32),
+        at: usize,
+        (packet, layout): (&Packet, &Layout),
+    ) {
+        self.flows[at] = match extractor.narrow_key(packet, layout) {
+            Some(key) => {
+                let (hash, kind) = (state.tables().hash().hash_words(&key), kind(number, None));
+                let record = state.dependents().find(hash, &key, kind).unwrap_or(NONE);
+                Flow { key, hash, kind, record }
+            }
+            None => wide_flow(extractor, state, number, (packet, layout), &mut self.wide[at]),
+        };
     }
 
     /// Prefetches the filter's rows for flows without a record.

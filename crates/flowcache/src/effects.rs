@@ -3,15 +3,13 @@
 //! functions insert or remove.
 
 use crate::guard::Number;
-use arrayvec::ArrayVec;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Content, Event, Outputs};
 use braid_ir::model::{Dest, EventId, Word};
-use braid_packet::bytes::MAX_WORDS;
 use braid_packet::rewrite::{
     NARROW_AT, NARROW_BYTES, Retag, WIDE, WIDE_BYTES, Window, bytes, wide_window,
 };
-use braid_packet::tunnel::{self, Inner, encapsulate};
+use braid_packet::tunnel::{self, Envelope};
 use braid_packet::{Bits, Header, Layout, Packet};
 use std::sync::Arc;
 
@@ -65,24 +63,20 @@ impl Splice {
     }
 }
 
-/// Outer headers, as [`encapsulate`] takes them.
+/// Outer headers that functions add.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct OuterHeaders {
-    pub(crate) inner: Inner,
     pub(crate) parts: Vec<Header>,
-    /// The number of bytes.
-    pub(crate) len: usize,
-    /// The contents, with zeros in the place of stored bytes.
-    pub(crate) words: Vec<Word>,
+    /// Their bytes, with zeros in the place of stored ones.
+    pub(crate) envelope: Envelope,
     pub(crate) stored: Vec<Stored>,
 }
 
 /// Bytes of outer headers that each record stores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Stored {
-    /// The word in which the bytes are, and the number of bits below them.
-    pub(crate) word: usize,
-    pub(crate) shift: u32,
+    /// The offset of the first byte in the headers.
+    pub(crate) at: usize,
     /// The place among the new bytes of the record's rewrite.
     pub(crate) from: Bits,
 }
@@ -105,14 +99,14 @@ impl OuterHeaders {
     /// Adds the headers to a packet. `stored` holds the new bytes of the record's rewrite. Returns
     /// whether the headers fit.
     fn add(&self, packet: &mut Packet, layout: &Layout, stored: &[u8; WIDE_BYTES]) -> bool {
-        let mut words: ArrayVec<Word, MAX_WORDS> = self.words.iter().copied().collect();
-        for Stored { word, shift, from } in &self.stored {
-            if let Some(word) = words.get_mut(*word) {
-                *word |= from.get(stored) << shift;
+        self.envelope.add(packet, layout, |bytes| {
+            for Stored { at, from: Bits { at: from, len, .. } } in &self.stored {
+                let (to, from) = (bytes.get_mut(*at..at + len), stored.get(*from..from + len));
+                if let (Some(to), Some(from)) = (to, from) {
+                    to.copy_from_slice(from);
+                }
             }
-        }
-        let contents = (self.len, words.as_slice());
-        encapsulate(packet, layout, (self.inner, &self.parts), contents, None) == Ok(true)
+        })
     }
 }
 
@@ -185,8 +179,8 @@ impl SideEffects {
 
     /// Sets tags, changes VLAN tags, inserts and removes bytes, and adds outer headers. The
     /// packet's first bytes have already been rewritten. `new` holds the new bytes of that rewrite,
-    /// and what they store for outer headers.
-    pub(crate) fn finish(&self, packet: &mut Packet, new: &Window<WIDE>) {
+    /// and what they store for outer headers. The layout is the packet's.
+    pub(crate) fn finish(&self, packet: &mut Packet, layout: &Layout, new: &Window<WIDE>) {
         for (name, value) in &self.tags {
             // A tag that the packet lacks is 0, and takes no memory.
             if *value != 0 || packet.tags.contains_key(name) {
@@ -207,11 +201,17 @@ impl SideEffects {
                 Splice::Out { at, len } => packet.remove(*at, *len),
             };
         }
-        for outer in &self.outer {
-            let layout = packet.parse();
-            // A guard has made sure that the headers fit.
-            let done = outer.add(packet, &layout, &bytes(new));
-            debug_assert!(done, "outer headers that a record adds");
+        let Some((first, others)) = self.outer.split_first() else { return };
+        let (stored, is_moved) = (bytes(new), self.vlans != Retag::default());
+        // A guard has made sure that the headers fit.
+        let done = match is_moved || !self.splices.is_empty() {
+            true => first.add(packet, &packet.parse(), &stored),
+            false => first.add(packet, layout, &stored),
+        };
+        debug_assert!(done, "outer headers that a record adds");
+        for outer in others {
+            let done = outer.add(packet, &packet.parse(), &stored);
+            debug_assert!(done, "further outer headers that a record adds");
         }
     }
 
@@ -222,7 +222,7 @@ impl SideEffects {
             let (_, less, more) = splice.change();
             more as i64 - less as i64
         };
-        let outer = self.outer.iter().map(|outer| outer.len as i64).sum::<i64>();
+        let outer = self.outer.iter().map(|outer| outer.envelope.len() as i64).sum::<i64>();
         outer + self.splices.iter().map(of).sum::<i64>()
     }
 

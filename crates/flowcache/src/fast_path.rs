@@ -15,7 +15,7 @@ use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
 use braid_packet::rewrite::{NARROW, Outline, WIDE, widened};
 use braid_packet::{Layout, Packet};
-use std::slice::from_ref;
+use std::slice::{from_mut, from_ref};
 
 /// The largest number of functions that a packet may have visited before it takes a record. A path
 /// on which that many functions more would exceed the limit of visits has no record.
@@ -102,6 +102,7 @@ impl FlowCache {
     /// whose headers hardly show its flow, so the cache looks for the record of the flow that it
     /// belongs to now. Makes the record if it is time for one. The packet has visited `hops`
     /// functions.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer programs than 2^32")]
     pub fn run_rest<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -120,12 +121,19 @@ impl FlowCache {
         if self.is_left_out || steers || hops > MOST_BEFORE || !pays {
             return Rest::Lacks;
         }
-        let one = (at, from_ref(&*packet), from_ref(layout));
         if self.extractors.is_open {
+            let one = (at, from_ref(&*packet), from_ref(layout));
             self.batch.find_open_flows(state, &mut self.extractors, point, one);
         } else {
             self.extractors.add(host.programs);
-            self.batch.find_flows(state, host.programs, &self.extractors, point, one);
+            let number = program.unwrap_or(usize::MAX);
+            match self.extractors.program(number) {
+                Some(extractor) => {
+                    let of = (extractor, number as u32);
+                    self.batch.find_flow(state, of, at, (&*packet, layout));
+                }
+                None => self.batch.have_no_flow(at..at + 1),
+            }
         }
         // These tell about the flows of packets where they enter.
         let (failures, counted, ended) =
@@ -173,9 +181,18 @@ impl FlowCache {
         if flow.record == NONE || time >= host.due() {
             return None;
         }
-        let all = (&self.templates.all[..], &self.bindings, self.counted.get_mut());
-        host.out.at(output);
-        let taken = take(all, host.functions, flow, (packet, layout), time, host.out)?;
+        let templates = &self.templates.all[..];
+        let mut reached = Reached::Ended;
+        let one = (from_ref(&flow), from_mut(packet), from_ref(layout), from_mut(&mut reached));
+        let records = host.functions.parts().1.parts().0.narrow();
+        let taken = match hit_loop(records, templates, one, time, u64::MAX) {
+            (0, _) => {
+                let all = (templates, &self.bindings, self.counted.get_mut());
+                host.out.at(output);
+                take(all, host.functions, flow, (packet, layout), time, host.out)?
+            }
+            _ => (reached, None),
+        };
         host.functions.set_now(time);
         Some(taken)
     }
@@ -281,6 +298,6 @@ fn take(
     };
     packet.time_ns = time;
     let more = template.more.as_deref();
-    let onward = more.and_then(|more| more.finish(packet, &new, counted, out));
+    let onward = more.and_then(|more| more.finish((packet, layout), &new, counted, out));
     Some((template.reached, onward.filter(|_| !is_lost)))
 }

@@ -6,6 +6,7 @@ use crate::guard::{Guards, Number};
 use crate::key::{TAG_LEN, TAGS, in_sum, is_key};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::value_dependency::{Origin, ValueDependency};
+use crate::wrapped::Wrapped;
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::field::Cover;
@@ -54,8 +55,11 @@ pub(crate) struct Headers<'a> {
     pub(crate) shape: HeaderMask,
     /// Whether the program has added or removed tags since the packet was last parsed.
     pub(crate) stale: bool,
-    /// Whether outer headers were added. Nothing is known of the packet any more.
+    /// Whether outer headers were added. Nothing is known of the packet any more, apart from what
+    /// `wrapped` tells.
     pub(crate) sealed: bool,
+    /// The packet in outer headers, if it has entered another function with them.
+    pub(crate) wrapped: Option<Box<Wrapped>>,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) rewrite: Rewrite,
     /// VLAN tags that functions have removed and added.
@@ -105,6 +109,7 @@ impl<'a> Headers<'a> {
             shape: HeaderMask { care: 0, present: 0 },
             stale: false,
             sealed: false,
+            wrapped: None,
             rewrite: Rewrite::NONE,
             vlans: Retag::default(),
             follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
@@ -263,6 +268,7 @@ impl<'a> Headers<'a> {
         }
         let rewrite = self.rewrite;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
+        self.parse();
         self.down = self.down_before + rewrite.ttl;
         self.summed.iter_mut().zip(rewrite.sums).for_each(|(summed, sum)| *summed |= sum);
         self.written.iter_mut().zip(self.mask).for_each(|(written, mask)| *written |= mask);
@@ -377,6 +383,24 @@ impl<'a> Headers<'a> {
     /// Records that outer headers were added.
     pub(crate) fn seal(&mut self) {
         (self.sealed, self.stale) = (true, true);
+    }
+
+    /// Records that the outer headers were removed again. `shape` tells what headers all packets
+    /// of the record have.
+    pub(crate) fn unseal(&mut self, shape: HeaderMask) {
+        (self.sealed, self.stale, self.wrapped, self.shape) = (false, true, None, shape);
+    }
+
+    /// Parses the packet.
+    pub(crate) fn parse(&mut self) {
+        // In front of the outer headers, the link header stays.
+        let is_known = |wrapped: &Wrapped| !wrapped.has(Field::EthSrc);
+        self.stale = self.sealed && !self.wrapped.as_deref().is_some_and(is_known);
+    }
+
+    /// The headers that the packet has now.
+    pub(crate) fn presence(&self) -> u128 {
+        self.wrapped.as_ref().map_or(self.layout, |wrapped| &wrapped.layout).presence()
     }
 
     /// Adds an outermost VLAN tag to the packet.

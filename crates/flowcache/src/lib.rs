@@ -29,6 +29,7 @@ mod absences;
 mod absent_option;
 mod basis;
 mod batch;
+mod beside;
 mod bindings;
 mod bound;
 mod cache;
@@ -80,6 +81,7 @@ mod template;
 mod template_counts;
 mod uses;
 mod value_dependency;
+mod wrapped;
 
 pub use basis::{Basis, Changed, Part};
 pub use batch::BATCH;

@@ -19,7 +19,13 @@ use braid_ir::residual::{Block, What};
 use braid_ir::values::Values;
 use braid_packet::Header;
 use braid_packet::bytes::MAX_WORDS;
-use braid_packet::tunnel::encapsulate;
+use braid_packet::tunnel::Envelope;
+
+/// The contents of outer headers.
+type Contents = ArrayVec<Word, MAX_WORDS>;
+
+/// The bytes of a word.
+const WORD_BYTES: usize = size_of::<Word>();
 
 /// Adds outer headers to the path. `None` if some packet of the record could not take them, or if a
 /// checksum would cover bytes of the packet. A guard bounds the packets' length.
@@ -40,68 +46,67 @@ pub(crate) fn add(
     }
     // The packets of a record have the same headers in front, so this succeeds for all or for none,
     // apart from their length.
-    let mut trial = headers.origin.clone();
-    let contents: ArrayVec<Word, MAX_WORDS> = words.iter().map(|word| values.get(*word)).collect();
-    let place = (*inner, parts.as_slice());
-    let done = encapsulate(&mut trial, headers.layout, place, (*len as usize, &contents), None);
-    if done != Ok(true) {
-        return None;
-    }
+    let contents: Contents = words.iter().map(|word| values.get(*word)).collect();
+    let (origin, layout, place) = (headers.origin.clone(), headers.layout, (*inner, &parts[..]));
+    let around =
+        |contents: &[Word]| Envelope::new(&origin, layout, place, (*len as usize, contents));
+    let all = around(&contents)?;
     let before = findings.path.effects.longer() + i64::from(headers.vlans.longer().max(0));
     let more = u32::try_from(before).ok()?.checked_add(*len)?;
     let most = u32::from(u16::MAX).checked_sub(more)?;
     findings.guards.add(Guard { number: LENGTH, least: 0, most });
-    let outer = OuterHeaders {
-        inner: *inner,
-        parts: parts.clone(),
-        len: *len as usize,
-        words: contents.to_vec(),
-        stored: Vec::new(),
-    };
     let steps = blocks.iter().flat_map(|block| &block.steps);
     let ops = steps.filter_map(|step| if let What::Op(op) = &step.what { Some(op) } else { None });
     let varying = varying(ops, values.types);
-    let outer = stored(outer, findings, headers, &varying, (values, words));
-    findings.path.effects.outer.push(outer);
+    let (stored, rest) = stored(&all, contents, (findings, headers), &varying, (values, words));
+    let (parts, envelope) = (parts.clone(), around(&rest)?);
+    findings.path.effects.outer.push(OuterHeaders { parts, envelope, stored });
     headers.seal();
     findings.know(values, *ok, 1);
     Some(())
 }
 
-/// Divides the contents of headers into bytes that each record stores and bytes of the template.
-/// `varying` holds, for each value of the program, the bits that may differ between packets. If the
-/// new bytes of the rewrite have no room, all words are pinned, and the template holds them.
+/// Divides the contents of headers into bytes that each record stores and bytes of the template,
+/// which `all` has. Returns the former, and the contents with zeros in their place. `varying` holds,
+/// for each value of the program, the bits that may differ between packets. If the new bytes of the
+/// rewrite have no room, all words are pinned, and the template holds them.
 fn stored(
-    mut outer: OuterHeaders,
-    findings: &mut Findings,
-    headers: &mut Headers<'_>,
+    all: &Envelope,
+    contents: Contents,
+    (findings, headers): (&mut Findings, &mut Headers<'_>),
     varying: &[Word],
     (values, words): (&Values<'_>, &[ValueId]),
-) -> OuterHeaders {
+) -> (Vec<Stored>, Contents) {
     if findings.mutants.has(RecordMutant::OuterConstant) {
-        return outer;
+        return (Vec::new(), contents);
     }
-    let mut found = Vec::new();
-    for (number, (word, id)) in outer.words.iter().zip(words).enumerate() {
-        for (shift, bytes) in runs(varying.get(id.index()).copied().unwrap_or(Word::MAX)) {
-            let value = word >> shift & most(8 * bytes);
-            let Some(from) = headers.store(bytes as usize, value) else {
+    let mut found: Vec<(Stored, ValueId, u32)> = Vec::new();
+    let mut rest = contents.clone();
+    for (number, (word, id)) in rest.iter_mut().zip(words).enumerate() {
+        let end = WORD_BYTES * (number + 1);
+        let inside = match end.saturating_sub(all.len()) {
+            outside @ 0..WORD_BYTES => Word::MAX << (8 * outside),
+            _ => 0,
+        };
+        let varies = varying.get(id.index()).copied().unwrap_or(Word::MAX);
+        for (shift, len) in runs(varies & inside) {
+            let at = end - (shift / 8 + len) as usize;
+            let value = *word >> shift & most(8 * len);
+            let is_free = all.is_free(at, len as usize);
+            let from = is_free.then(|| headers.store(len as usize, value)).flatten();
+            let Some(from) = from else {
                 headers.forget_stored(found.len());
                 words.iter().for_each(|word| findings.pin(values, *word));
-                return outer;
+                return (Vec::new(), contents);
             };
-            found.push((Stored { word: number, shift, from }, *id));
+            found.push((Stored { at, from }, *id, shift));
+            *word &= !(most(8 * len) << shift);
         }
     }
-    for (stored, id) in &found {
-        let Stored { word, shift, from } = *stored;
-        findings.recording.store(from, (*id, shift), values.get(*id));
-        if let Some(word) = outer.words.get_mut(word) {
-            *word &= !(most(from.width) << shift);
-        }
+    for (stored, id, shift) in &found {
+        findings.recording.store(stored.from, (*id, *shift), values.get(*id));
     }
-    outer.stored.extend(found.into_iter().map(|(stored, _)| stored));
-    outer
+    (found.into_iter().map(|(stored, ..)| stored).collect(), rest)
 }
 
 /// The largest number of this many bits.

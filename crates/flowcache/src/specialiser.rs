@@ -11,9 +11,8 @@
 
 use crate::absent_option;
 use crate::basis::{Basis, Part};
-use crate::effects::{Arg, Publication};
 use crate::fast_path::MOST_BEFORE;
-use crate::findings::{Findings, Image};
+use crate::findings::Findings;
 use crate::goal::PathEnd;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
@@ -25,11 +24,10 @@ use crate::outer;
 use crate::recording::Source;
 use crate::slab::NONE;
 use crate::value_dependency::{Origin, ValueDependency};
+use crate::wrapped::Tunnels;
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
-use braid_ir::model::{
-    Area, Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
-};
+use braid_ir::model::{Area, Key, Op, ParamId, SetRef, Target, ValueId, Word};
 use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -37,7 +35,6 @@ use braid_ir::visit::HEAVY;
 use braid_packet::rewrite::Outline;
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
-use std::sync::Arc;
 
 /// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
@@ -57,6 +54,7 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) hops: u32,
     /// Where the path of the record ends, if it is a part of the packets' path.
     pub(crate) end: Option<PathEnd>,
+    pub(crate) tunnels: Tunnels,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -89,6 +87,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             findings,
             hops: MOST_BEFORE,
             end: None,
+            tunnels: Tunnels::Open,
         })
     }
 
@@ -100,6 +99,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let Headers { origin, layout, outline, .. } = self.headers;
         self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
         self.hops = MOST_BEFORE;
+        if self.tunnels == Tunnels::Met {
+            self.tunnels = Tunnels::Open;
+        }
     }
 
     /// Makes the record depend on a part of a parameter.
@@ -204,7 +206,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             What::Op(op) => return self.op(node, values, op),
             What::Count(counters) => self.counters(*counters),
             What::Enter => {}
-            What::Parse => self.headers.stale = self.headers.sealed,
+            What::Parse => self.headers.parse(),
             What::Write(fields) => {
                 for (field, value) in fields {
                     self.write(values, *field, *value)?;
@@ -255,6 +257,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        if self.headers.wrapped.is_some()
+            && let Some(done) = self.in_tunnel(values, op)
+        {
+            return done;
+        }
         let by_function = match op {
             Op::Load { .. }
             | Op::PushVlan { .. }
@@ -453,6 +460,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     /// Assigns a field.
     fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
+        if self.headers.wrapped.as_ref().is_some_and(|wrapped| wrapped.has(field)) {
+            return self.write_outer(values, field, id);
+        }
         if let Some((origin, was)) = self.findings.relative_to(values, id)
             && self.headers.is_at(field, origin)
         {
@@ -480,119 +490,5 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.findings.fix(values, id)?;
         self.headers.assign(&mut self.findings.guards, field, bits, value)
-    }
-
-    /// The packet with all changes so far.
-    fn image(&self) -> Image {
-        let (headers, effects) = (&self.headers, &self.findings.path.effects);
-        Image {
-            head: headers.head,
-            mask: headers.mask,
-            ttl: headers.rewrite.ttl,
-            added: headers.added.clone(),
-            vlans: headers.vlans.clone(),
-            tags: effects.tags.clone(),
-            outer: effects.outer.len(),
-        }
-    }
-
-    /// Adds a copy that a function sends now.
-    pub(crate) fn copy(&mut self, node: u16, dest: Dest) {
-        self.findings.path.effects.copies.push((node, dest));
-        self.findings.copies.push(self.image());
-        self.findings.recording.copy();
-    }
-
-    /// Whether the packet has not changed since any of its copies was sent.
-    pub(crate) fn copies_are_alike(&self) -> bool {
-        self.findings.copies.iter().all(|copy| *copy == self.image())
-    }
-
-    /// Adds an event that a function publishes.
-    pub(crate) fn publish(
-        &mut self,
-        values: &Values<'_>,
-        (node, event): (u16, EventId),
-        args: &[EventArg],
-    ) -> Option<()> {
-        let mut all = Vec::with_capacity(args.len());
-        for arg in args {
-            all.push(match arg {
-                EventArg::Str(text) => Arg::Text(text.clone()),
-                EventArg::Param(param) => {
-                    self.depend_on_basis(node, *param, Part::Whole);
-                    match &self.functions.chain().nodes[usize::from(node)].params[param.index()] {
-                        ParamValue::Str(text) => Arg::Text(text.clone()),
-                        _ => Arg::Text(String::new()),
-                    }
-                }
-                EventArg::Value(id) => self.arg(values, *id)?,
-                // Each packet may have other bytes.
-                EventArg::Bytes(_) => return None,
-            });
-        }
-        self.findings.path.effects.publications.push(Publication { node, event, args: all });
-        Some(())
-    }
-
-    fn arg(&mut self, values: &Values<'_>, id: ValueId) -> Option<Arg> {
-        if self.findings.mutants.has(RecordMutant::EventFixed) {
-            return Some(Arg::Word(values.get(id)));
-        }
-        self.findings.make_linear(values, id);
-        Some(match self.findings.dependency(id) {
-            ValueDependency::Time => Arg::Time,
-            ValueDependency::Dynamic(_) | ValueDependency::Slot { .. } => {
-                Arg::Dynamic(self.findings.dynamic(values, id)?)
-            }
-            ValueDependency::Number { number, shift, add } => Arg::Number(number, shift, add),
-            ValueDependency::Bits { number, shift } => Arg::Number(number, shift, 0),
-            ValueDependency::Fixed => {
-                match self.findings.keys.iter().find(|(value, _)| *value == id) {
-                    Some((_, bits)) => Arg::Bits(*bits),
-                    None => {
-                        self.findings.pin(values, id);
-                        Arg::Word(values.get(id))
-                    }
-                }
-            }
-            ValueDependency::Relative { .. } | ValueDependency::Packet => return None,
-        })
-    }
-
-    /// Adds a tag to the packet.
-    pub(crate) fn set_tag(
-        &mut self,
-        values: &Values<'_>,
-        (node, tag): (u16, TagId),
-        id: ValueId,
-    ) -> Option<()> {
-        self.findings.fix(values, id)?;
-        self.findings.pin(values, id);
-        let name: Arc<str> = self.tag_name(node, tag).into();
-        let effects = &mut self.findings.path.effects;
-        effects.set_tag(name, values.get(id));
-        effects.programs_tag = true;
-        Some(())
-    }
-
-    /// Reads a tag. If no function has set it, the packet must have arrived without it.
-    pub(crate) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
-        let name = self.tag_name(node, tag);
-        let most = self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].ty.max();
-        let known = self.findings.path.effects.tags.iter().find(|(known, _)| **known == *name);
-        let value = match known {
-            Some((_, value)) => *value,
-            None => {
-                let has_any = !self.headers.origin.tags.is_empty();
-                self.findings.path.dynamic.lack(has_any.then(|| name.into()));
-                0
-            }
-        };
-        self.findings.know(values, out, value & most);
-    }
-
-    fn tag_name(&self, node: u16, tag: TagId) -> &str {
-        &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
     }
 }

@@ -22,6 +22,7 @@ use crate::path::{Path, Search};
 use crate::prefix::Met;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::Specialiser;
+use crate::wrapped::Tunnels;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Haystack, Op, PortId, Word};
 use braid_ir::residual::{End, Point, Residual, What};
@@ -59,7 +60,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Goal, Stop> {
         let whole = self.run_settled(start, world, memory);
         let Err(stop) = whole else { return whole };
-        let Some(end) = self.end_before(&stop, world.0) else { return Err(stop) };
+        let is_inside = self.headers.wrapped.is_some();
+        let end = self.end_before(&stop, world.0).filter(|_| !is_inside);
+        if end.is_none() && self.tunnels == Tunnels::Met {
+            self.tunnels = Tunnels::Closed;
+            self.again();
+            return self.run(start, world, memory);
+        }
+        let Some(end) = end else { return Err(stop) };
         let mut guards = Vec::new();
         self.findings.guards.needed(&mut guards);
         let met = Met { node: end.node, guards: guards.into() };
@@ -182,17 +190,20 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if self.has_effects_of_programs() {
             return Err(self.stop_before(Stopped::Beside, point));
         }
-        let effects = &self.findings.path.effects;
-        if !effects.splices.is_empty() || !effects.outer.is_empty() {
+        if !self.findings.path.effects.splices.is_empty() {
             return Err(self.stop_before(Stopped::Headers, point));
         }
         self.headers.renew().ok_or_else(|| self.stop_before(Stopped::Headers, point))?;
-        let node = usize::from(point.node);
-        if world.1.goes_to_stack(point.node, self.headers.layout.presence()) {
+        self.enter_tunnel().ok_or_else(|| self.stop_before(Stopped::Headers, point))?;
+        let (node, presence) = (usize::from(point.node), self.headers.presence());
+        if world.1.goes_to_stack(point.node, presence) {
             let why = Stopped::Function(point.node, NoRecording::Stack);
             return Err(self.stop_before(why, point));
         }
         let is_native = self.functions.chain().nodes[node].model.is_native_on_packets();
+        if is_native && self.headers.wrapped.is_some() {
+            return Err(self.stop_before(Stopped::Headers, point));
+        }
         if is_native && world.1.group(point.node).len() == 1 {
             if !fits(self.hops, 1) {
                 return Err(self.stop(Stopped::Uneven, 0, None));
@@ -216,7 +227,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             })?;
             return Ok(Some(self.decided(point, verdict, world.1)));
         }
-        let number = world.0.known(point, self.headers.layout.presence());
+        let number = world.0.known(point, presence);
         let number = number.ok_or_else(|| {
             let stopped = Stopped::Unknown(point.node);
             match world.1.has_programs(point.node) {
@@ -246,14 +257,16 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let residual = programs.residual(number);
         let Residual { shape, values, .. } =
             &**residual.ok_or_else(|| self.stop(Stopped::Uneven, 0, None))?;
-        if !shape.fits(self.headers.layout.presence()) {
+        if !shape.fits(self.headers.presence()) {
             return Err(self.stop(Stopped::Headers, 0, None));
         }
         if !programs.is_even(number, self.hops) {
             return Err(self.stop(Stopped::Uneven, 0, None));
         }
         self.findings.enter(values.len());
-        self.findings.care |= shape.care;
+        if self.headers.wrapped.is_none() {
+            self.findings.care |= shape.care;
+        }
         let block = self.through(&mut Values { words: memory, types: values })?;
         self.findings.path.pass(self.number, block as u32);
         let end = programs.end(number, block);
@@ -347,6 +360,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Completes the findings at the end of the packets' path, so that a record can be made from
     /// them.
     fn found(&mut self) -> Result<(), Stopped> {
+        if self.headers.wrapped.is_some() {
+            return Err(Stopped::Headers);
+        }
         if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
             return Err(Stopped::Beside);
         }

@@ -172,17 +172,17 @@ impl More {
         fits
     }
 
-    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `new` is as
-    /// in [`SideEffects::finish`]. Returns where the packet goes on, if it does.
+    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `layout` and
+    /// `new` are as in [`SideEffects::finish`]. Returns where the packet goes on, if it does.
     #[inline(never)]
     pub(crate) fn finish(
         &self,
-        packet: &mut Packet,
+        (packet, layout): (&mut Packet, &Layout),
         new: &Window<WIDE>,
         counted: &mut Counted,
         out: &mut dyn Outputs,
     ) -> Option<Onward> {
-        self.effects.finish(packet, new);
+        self.effects.finish(packet, layout, new);
         self.goal.send(packet, counted, out);
         self.goal.onward
     }

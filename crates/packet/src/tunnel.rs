@@ -15,9 +15,11 @@ use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, pppoe, proto, u
 
 mod ah;
 mod association;
+mod envelope;
 mod esp;
 
 pub use association::Association;
+pub use envelope::Envelope;
 
 /// What a tunnel carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -143,15 +145,11 @@ pub fn encapsulate(
         (_, Some((association, _))) => esp::added(&association.key, clear),
         (_, None) => 0,
     };
-    let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
-    let behind_link = (len + carried.len).saturating_sub(link);
-    let whole = packet.wire_len as usize + len + carried.len - clear;
-    if behind_link > usize::from(u16::MAX) || whole > MOST as usize {
+    if !fits(packet, inner, clear, len + carried.len - clear) {
         return Ok(false);
     }
     let start = fill(bytes, parts, &carried);
-    // A link without EtherTypes holds nothing but IP.
-    if start.kind == Some(ether_type::MPLS) && carried.type_at.is_none() {
+    if !start.can_stand(&carried) {
         return Ok(false);
     }
     if start.summed.is_some() {
@@ -174,6 +172,7 @@ pub fn encapsulate(
 }
 
 /// The part of a packet that a tunnel carries.
+#[derive(Clone, Copy)]
 struct Carried {
     /// Its place in the packet.
     at: usize,
@@ -213,12 +212,28 @@ fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
     Some(Carried { at, len: end.checked_sub(at)?, kind, type_at })
 }
 
+/// Whether lengths fit if this number of bytes come in front of the part that a tunnel carries, or
+/// into it. The part has `clear` bytes.
+fn fits(packet: &Packet, inner: Inner, clear: usize, more: usize) -> bool {
+    let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
+    let behind_link = (clear + more).saturating_sub(link);
+    behind_link <= usize::from(u16::MAX) && packet.wire_len as usize + more <= MOST as usize
+}
+
 /// The start of outer headers that are filled in.
 struct Start {
     /// The EtherType that announces the outermost header. `None` if it is Ethernet.
     kind: Option<u16>,
     /// The offsets of an IPv6 header and a UDP header behind it, whose checksum is missing.
     summed: Option<(usize, usize)>,
+}
+
+impl Start {
+    /// Whether the headers can stand where this part of a packet begins. A link without EtherTypes
+    /// holds nothing but IP.
+    fn can_stand(&self, carried: &Carried) -> bool {
+        self.kind != Some(ether_type::MPLS) || carried.type_at.is_some()
+    }
 }
 
 /// What announces a header or the packet inside.
@@ -284,6 +299,18 @@ fn fill(bytes: &mut [u8], parts: &[Header], carried: &Carried) -> Start {
     Start { kind: next.ether_type.filter(|kind| *kind != ether_type::BRIDGED), summed }
 }
 
+/// The offset of the length in a header, and the number of the header's bytes that it does not
+/// count. `None` if the header has no length.
+fn length(part: Header) -> Option<(usize, usize)> {
+    match part {
+        Header::Ip4 => Some((ipv4::TOTAL, 0)),
+        Header::Ip6 => Some((ipv6::PAYLOAD, ipv6::LEN)),
+        Header::Udp => Some((udp::LENGTH, 0)),
+        Header::Pppoe => Some((pppoe::LENGTH, pppoe::LEN)),
+        _ => None,
+    }
+}
+
 /// Fills in one header at the start of `bytes`, where `len` bytes begin with it.
 fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
     let mut put = |at: usize, new: &[u8]| {
@@ -291,8 +318,11 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             place.copy_from_slice(new);
         }
     };
-    // No length is over 65,535.
-    let [.., high, low] = len.to_be_bytes();
+    if let Some((at, uncounted)) = length(part) {
+        // No length is over 65,535.
+        let [.., high, low] = len.saturating_sub(uncounted).to_be_bytes();
+        put(at, &[high, low]);
+    }
     let kind = next.ether_type.map(u16::to_be_bytes);
     match part {
         Header::Eth => {
@@ -305,9 +335,7 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             }
         }
         Header::Pppoe => {
-            let [.., high, low] = len.saturating_sub(pppoe::LEN).to_be_bytes();
             put(0, &[pppoe::VERSION_AND_TYPE, 0]);
-            put(pppoe::LENGTH, &[high, low]);
         }
         Header::Ppp => {
             let protocol = next.ether_type.and_then(pppoe::protocol);
@@ -315,7 +343,6 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
         }
         Header::Ip4 => {
             put(0, &[0x45]);
-            put(ipv4::TOTAL, &[high, low]);
             next.proto.inspect(|proto| put(ipv4::PROTO, &[*proto]));
             put(ipv4::CHECKSUM, &[0, 0]);
             let checksum = rfc1071(bytes.get(..ipv4::LEN).unwrap_or_default()).to_be_bytes();
@@ -324,8 +351,6 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             }
         }
         Header::Ip6 => {
-            let [.., high, low] = len.saturating_sub(ipv6::LEN).to_be_bytes();
-            put(ipv6::PAYLOAD, &[high, low]);
             next.proto.inspect(|proto| put(ipv6::NEXT, &[*proto]));
             if let Some(first) = bytes.first_mut() {
                 *first = 0x60 | *first & 0x0f;
@@ -335,7 +360,6 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             next.proto.inspect(|proto| put(0, &[*proto]));
         }
         Header::Udp => {
-            put(udp::LENGTH, &[high, low]);
             put(udp::CHECKSUM, &[0, 0]);
         }
         // Other headers announce what they hold by an EtherType, or not at all.
@@ -508,5 +532,7 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
     Some(Outer { start, behind, end, kind, type_at }.of(inner))
 }
 
+#[cfg(test)]
+mod envelope_tests;
 #[cfg(test)]
 mod tests;

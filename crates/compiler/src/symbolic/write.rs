@@ -108,10 +108,11 @@ pub(super) fn freshen_payload(draft: &mut Draft, path: &mut Path) {
     }
 }
 
-/// Ends the program for a packet that continues elsewhere. First brings its bytes up to date.
+/// Ends the program for a packet that continues elsewhere. First brings its bytes up to date. A
+/// packet that goes to another point is parsed there.
 pub(super) fn leave(draft: &mut Draft, path: &mut Path, fate: Fate) {
     match fate {
-        Fate::Leave { .. } => flush(draft, path),
+        Fate::Leave { .. } | Fate::Go(_) => flush(draft, path),
         _ => freshen(draft, path),
     }
     draft.entering.asked |= path.state.headers.asked;

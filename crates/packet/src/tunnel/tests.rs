@@ -5,7 +5,7 @@ use crate::checksum::verify;
 use crate::{Shape, build_fresh};
 use braid_crypto::Key;
 
-const SHAPES: [Shape; 6] =
+pub(super) const SHAPES: [Shape; 6] =
     [Shape::Tcp4, Shape::Udp4, Shape::Icmp, Shape::Tcp6, Shape::Udp6, Shape::Icmp6];
 
 /// Contents of IPv4: addresses, 64 hops, an identification.
@@ -64,7 +64,7 @@ pub(super) fn short(key: &Key) -> Association {
     Association { key: key.clone(), high: None }
 }
 
-fn packet(shape: Shape, payload: &[u8]) -> Packet {
+pub(super) fn packet(shape: Shape, payload: &[u8]) -> Packet {
     build_fresh(Link::Ethernet, 0, shape, &[], payload).unwrap()
 }
 
@@ -110,9 +110,9 @@ fn a_session_of_pppoe_has_the_bytes_of_rfc_2516() {
     }
 }
 
-type Tunnel = (Inner, &'static [Header], String, Header);
+pub(super) type Tunnel = (Inner, &'static [Header], String, Header);
 
-fn tunnels() -> Vec<Tunnel> {
+pub(super) fn tunnels() -> Vec<Tunnel> {
     use Header::{Eth, Geneve, Gre, GreKey, Ip4, Ip6, Mpls, Ppp, Pppoe, Udp, Vxlan};
     let mac = "020000000001 020000000002 0000";
     let (ports, vni) = ("c001 12b5 0000 0000", "08000000 00002a00");
