@@ -282,8 +282,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let (at_hand, mut findings) = ((packet, layout), Findings::new());
         let host = &mut self.host;
         let (functions, out) = (&mut *host.functions, &mut *host.out);
-        let specialiser =
-            Specialiser::new(flow.extractor(), functions, worker, out, at_hand, &mut findings);
+        let entry = (flow.extractor(), self.cache.extractors.get(flow.extractor()));
+        let specialiser = Specialiser::new(entry, functions, worker, out, at_hand, &mut findings);
         let Some(mut specialiser) = specialiser else { return elsewhere };
         match specialiser.run(start, (host.programs, host.graph), host.words) {
             Ok(_) => {

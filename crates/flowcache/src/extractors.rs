@@ -12,9 +12,6 @@ use braid_packet::{Header, Layout};
 /// The largest number of entries. Packets of further header shapes have no records.
 const MOST_ENTRIES: usize = 512;
 
-/// Headers that only some packets of a flow have. The shape of an entry leaves them out.
-const PASSING: [Header; 4] = [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
-
 /// The start of a specialisation.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
@@ -118,7 +115,7 @@ impl Extractors {
             if self.entries.len() == MOST_ENTRIES || Outline::of(layout).is_none() {
                 return None;
             }
-            let passing = Header::bits(PASSING);
+            let passing = Header::bits(Header::PASSING);
             let shape = HeaderMask { care: !passing, present: presence & !passing };
             let extractor = KeyExtractor::open(shape, self.steered.as_ref());
             self.entries.push(Entry { point, shape, extractor });

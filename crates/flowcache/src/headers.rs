@@ -60,6 +60,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) sealed: bool,
     /// The packet in outer headers, if it has entered another function with them.
     pub(crate) wrapped: Option<Box<Wrapped>>,
+    /// Behind the start of a tunnel: the bits of the key, if programs may read others.
+    pub(crate) covered: Option<[u8; WIDE_BYTES]>,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) rewrite: Rewrite,
     /// VLAN tags that functions have removed and added.
@@ -110,6 +112,7 @@ impl<'a> Headers<'a> {
             stale: false,
             sealed: false,
             wrapped: None,
+            covered: None,
             rewrite: Rewrite::NONE,
             vlans: Retag::default(),
             follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
@@ -142,6 +145,12 @@ impl<'a> Headers<'a> {
     pub(crate) fn writable(&mut self, field: Field) -> Option<Place> {
         self.writes |= !is_link(field);
         self.place(field).filter(|_| !self.stale)
+    }
+
+    /// Whether the path has assigned some of these bits.
+    pub(crate) fn has_assigned(&self, bits: Bits) -> bool {
+        let is_ttl = bits.at == self.outline.ttl() && self.down > 0;
+        is_ttl || bits.are_in(&self.fresh).0 || bits.are_in(&self.written).0
     }
 
     /// Assigns bits of an added VLAN tag.
@@ -336,6 +345,9 @@ impl<'a> Headers<'a> {
         }
         self.sums_follow(field)?;
         let is_written = bits.are_in(&self.written).1;
+        if in_sum(self.outline, field) && !is_written && is_key(field) && !self.is_covered(bits) {
+            return None;
+        }
         if in_sum(self.outline, field) && !is_key(field) && !is_written {
             let old = self.origin.get(self.layout, field)?;
             guards.fix(Number::of_bits(bits)?, u32::try_from(old).ok()?, bits.shift)?;
@@ -347,6 +359,11 @@ impl<'a> Headers<'a> {
         bits.set(&mut self.mask, Word::MAX);
         bits.set(&mut self.fresh, Word::MAX);
         Some(())
+    }
+
+    /// Whether bits of the kind that keys have are in the keys of this record.
+    fn is_covered(&self, bits: Bits) -> bool {
+        self.covered.is_none_or(|covered| bits.are_in(&covered).1)
     }
 
     /// Marks the checksums that cover a field as updated.
@@ -386,8 +403,9 @@ impl<'a> Headers<'a> {
     }
 
     /// Records that the outer headers were removed again. `shape` tells what headers all packets
-    /// of the record have.
-    pub(crate) fn unseal(&mut self, shape: HeaderMask) {
+    /// of the record have, and `stored` what the new bytes of the rewrite store no longer.
+    pub(crate) fn unseal(&mut self, shape: HeaderMask, stored: &[Bits]) {
+        self.stored.retain(|(bits, _)| !stored.contains(bits));
         (self.sealed, self.stale, self.wrapped, self.shape) = (false, true, None, shape);
     }
 
@@ -494,7 +512,10 @@ impl<'a> Headers<'a> {
         match bits.are_in(&self.written) {
             (_, true) => return Some((value, ValueDependency::Fixed, None)),
             (true, false) => return None,
-            (false, false) if is_key => return Some((value, ValueDependency::Fixed, Some(bits))),
+            (false, false) if is_key => {
+                let is_same = self.is_covered(bits);
+                return is_same.then_some((value, ValueDependency::Fixed, Some(bits)));
+            }
             (false, false) => {}
         }
         let down = if bits.at == self.outline.ttl() { self.down } else { 0 };

@@ -45,6 +45,8 @@ pub(crate) struct KeyExtractor {
     /// next attempts to leave out.
     losses: u32,
     left_out: u32,
+    /// Whether records end where a tunnel begins, because no record was found to go through it.
+    pub(crate) ends_at_tunnels: bool,
 }
 
 /// The number of attempts in a row that may fail before any is left out. Some flows of a program
@@ -88,7 +90,14 @@ impl KeyExtractor {
         let wide = std::array::from_fn(|at| mask(outline(at)).map(|mask| Box::new(words(&mask))));
         let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
         let (narrow, link) = narrow.unzip();
-        Self { narrow, link: link.unwrap_or_default(), wide, losses: 0, left_out: 0 }
+        Self {
+            narrow,
+            link: link.unwrap_or_default(),
+            wide,
+            losses: 0,
+            left_out: 0,
+            ends_at_tunnels: false,
+        }
     }
 
     /// An extractor for the flows of a chain with native functions. Functions may read any field,

@@ -47,9 +47,14 @@ pub(crate) fn add(
     // The packets of a record have the same headers in front, so this succeeds for all or for none,
     // apart from their length.
     let contents: Contents = words.iter().map(|word| values.get(*word)).collect();
-    let (origin, layout, place) = (headers.origin.clone(), headers.layout, (*inner, &parts[..]));
+    let mut packet = headers.origin.clone();
+    for earlier in &findings.path.effects.outer {
+        let layout = packet.parse();
+        earlier.envelope.add(&mut packet, &layout, |_| ()).then_some(())?;
+    }
+    let (layout, place) = (packet.parse(), (*inner, &parts[..]));
     let around =
-        |contents: &[Word]| Envelope::new(&origin, layout, place, (*len as usize, contents));
+        |contents: &[Word]| Envelope::new(&packet, &layout, place, (*len as usize, contents));
     let all = around(&contents)?;
     let before = findings.path.effects.longer() + i64::from(headers.vlans.longer().max(0));
     let more = u32::try_from(before).ok()?.checked_add(*len)?;

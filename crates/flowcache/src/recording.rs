@@ -142,7 +142,7 @@ impl Recording {
             }
             field => match headers.place(field).filter(|_| self.is_on) {
                 Some(Place::Got(_)) => self.set_source(id, Source::Constant),
-                Some(Place::Came(bits)) if bits.are_in(&headers.fresh).0 => {
+                Some(Place::Came(bits)) if headers.has_assigned(bits) => {
                     self.set_source(id, self.assigned(bits));
                 }
                 Some(Place::Came(bits)) => self.define(id, |out| Step::Bits { out, bits }),
@@ -476,6 +476,11 @@ impl Recording {
         let calc = Calc::binary(BinOp::SubWrap, width, value, old);
         self.steps.push(Some(Step::Calc { out, calc }));
         Some(out)
+    }
+
+    /// Forgets what the new bytes of the rewrite store at these places.
+    pub(crate) fn forget_stored(&mut self, places: &[Bits]) {
+        self.writes.retain(|one| !(one.is_stored && places.contains(&one.bits)));
     }
 
     /// The source of bits that the path has assigned.

@@ -20,6 +20,7 @@ use crate::payback::{Advice, Clock};
 use crate::scripts::{Found, Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
+use crate::wrapped::Tunnels;
 use braid_ir::residual::HeaderMask;
 use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
@@ -287,24 +288,31 @@ impl FlowCache {
         at_hand: (&Packet, &Layout),
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
-        let Self { findings, scripts, .. } = self;
+        let Self { findings, scripts, extractors, .. } = self;
         (findings.recording.is_wanted, findings.prefix) = (scripts.is_wanted(), None);
-        let one = Specialiser::new(
-            entry,
+        let mut one = Specialiser::new(
+            (entry, extractors.get(entry)),
             &mut *host.functions,
             tree.worker,
             &mut *host.out,
             at_hand,
             findings,
-        );
+        )?;
         let world = (host.programs, host.graph);
         let goal = match (tree.up_to, start) {
             (Some(node), Start::Program(number)) => {
                 let end = PathEnd { node, program: u32::try_from(number).ok() };
-                one?.run_up_to(end, start, world, host.words)
+                one.run_up_to(end, start, world, host.words)
             }
-            _ => one?.run(start, world, host.words),
+            _ => one.run(start, world, host.words),
         };
+        let ends_at_tunnels = one.tunnels == Tunnels::Closed;
+        if let Some(extractor) = extractors.get_mut(entry)
+            && ends_at_tunnels != extractor.ends_at_tunnels
+        {
+            extractor.ends_at_tunnels = ends_at_tunnels;
+            scripts.clear();
+        }
         let goal = goal.ok()?;
         let pays = self.findings.loss().is_none();
         if !(self.eager || pays) || is_narrow && !self.has_room(entry, at_hand.0, host.functions) {

@@ -17,7 +17,7 @@ use crate::goal::PathEnd;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
-use crate::key::{LENGTH, OPEN};
+use crate::key::{KeyExtractor, LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::operations::{is_harmless, is_unknown, simple};
 use crate::outer;
@@ -32,7 +32,7 @@ use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_ir::visit::HEAVY;
-use braid_packet::rewrite::Outline;
+use braid_packet::rewrite::{Outline, WIDE_BYTES, bytes};
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
 
@@ -55,13 +55,15 @@ pub(crate) struct Specialiser<'a, F> {
     /// Where the path of the record ends, if it is a part of the packets' path.
     pub(crate) end: Option<PathEnd>,
     pub(crate) tunnels: Tunnels,
+    /// The mask of the key if the key has only the bits that the first program reads.
+    pub(crate) covered: Option<[u8; WIDE_BYTES]>,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
     /// A specialisation for a packet of a worker. The packet's keys come from the extractor with
     /// the number `entry`.
     pub(crate) fn new(
-        entry: u32,
+        (entry, extractor): (u32, Option<&KeyExtractor>),
         functions: &'a mut F,
         worker: u16,
         out: &'a mut dyn Outputs,
@@ -72,6 +74,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let now = packet.time_ns.max(functions.now());
         findings.counters.forget();
         findings.start(entry, outline);
+        let mask = extractor.and_then(|extractor| extractor.mask(outline));
+        let tunnels = match extractor.is_some_and(|extractor| extractor.ends_at_tunnels) {
+            true => Tunnels::Closed,
+            false => Tunnels::Open,
+        };
+        let covered = (entry < OPEN).then(|| mask.map_or([0; WIDE_BYTES], bytes));
         findings.mutants = functions.state().dependents().mutants();
         // Only paths through one program have scripts.
         findings.recording.start(entry < OPEN, findings.mutants);
@@ -87,7 +95,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             findings,
             hops: MOST_BEFORE,
             end: None,
-            tunnels: Tunnels::Open,
+            tunnels,
+            covered,
         })
     }
 

@@ -62,7 +62,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let Err(stop) = whole else { return whole };
         let is_inside = self.headers.wrapped.is_some();
         let end = self.end_before(&stop, world.0).filter(|_| !is_inside);
-        if end.is_none() && self.tunnels == Tunnels::Met {
+        let lasts = is_inside && !matches!(stop.why, Stopped::Unknown(_));
+        if self.tunnels == Tunnels::Met && (lasts || end.is_some()) {
             self.tunnels = Tunnels::Closed;
             self.again();
             return self.run(start, world, memory);
@@ -144,7 +145,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         memory: &mut [Word],
     ) -> Result<Goal, Stop> {
         let at = match start {
-            Start::Program(number) => self.by_program(number, world, memory)?,
+            Start::Program(number) => {
+                let mut at = self.by_program(number, world, memory)?;
+                while let Some(At::Point(point)) = at.filter(|_| self.goes_through_tunnel()) {
+                    at = self.go_on(point, world, memory)?;
+                }
+                at
+            }
             Start::Point(point) => {
                 let mut at = Some(At::Point(point));
                 while let Some(At::Point(point)) = at.filter(|at| !self.ends_at(*at)) {
@@ -265,7 +272,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.findings.enter(values.len());
         if self.headers.wrapped.is_none() {
-            self.findings.care |= shape.care;
+            self.care_for(shape.care).ok_or_else(|| self.stop(Stopped::Headers, 0, None))?;
         }
         let block = self.through(&mut Values { words: memory, types: values })?;
         self.findings.path.pass(self.number, block as u32);
@@ -341,7 +348,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     /// Whether programs have had effects that would be out of order with native functions.
-    fn has_effects_of_programs(&self) -> bool {
+    pub(crate) fn has_effects_of_programs(&self) -> bool {
         self.findings.path.effects.is_of_programs() || self.headers.vlans != Retag::default()
     }
 

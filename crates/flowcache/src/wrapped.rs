@@ -5,12 +5,14 @@
 use crate::effects::{OuterHeaders, Stored};
 use crate::headers::{Headers, is_link};
 use crate::host::Functions;
+use crate::recording::Source;
 use crate::specialiser::Specialiser;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{Op, ValueId, Word};
 use braid_ir::residual::HeaderMask;
 use braid_ir::values::Values;
 use braid_packet::tunnel::{Inner, added_len, decapsulate};
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_packet::{Bits, Field, Header, Layout, Packet};
 use std::ops::Range;
 
 /// A packet with outer headers around it.
@@ -66,16 +68,14 @@ impl Wrapped {
         self.outer.envelope.inner() == Inner::Frame || field == Field::EthType || !is_link(field)
     }
 
-    /// The value of a field of the outer headers if it is the same for all packets.
-    fn field(&self, field: Field) -> Option<Word> {
-        let is_attribute = matches!(
-            field,
-            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment
-        );
-        if !is_attribute {
-            self.place(field).filter(|place| !self.is_stored(place))?;
+    /// Whether a field of the outer headers is the same for all packets.
+    fn is_same(&self, field: Field) -> bool {
+        match field {
+            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
+                true
+            }
+            _ => self.place(field).is_some_and(|place| !self.is_stored(&place)),
         }
-        self.packet.get(&self.layout, field)
     }
 
     /// Assigns a field of the outer headers. `None` if this changes which headers there are.
@@ -112,6 +112,31 @@ pub(crate) enum Tunnels {
 }
 
 impl<F: Functions> Specialiser<'_, F> {
+    /// Whether a path that begins with a program goes on behind it: into a tunnel, or behind one.
+    pub(crate) fn goes_through_tunnel(&self) -> bool {
+        let begins = || match &self.findings.path.effects.outer[..] {
+            [outer] => Wrapped::new(&self.headers, outer).is_some(),
+            _ => false,
+        };
+        !self.has_effects_of_programs()
+            && match self.tunnels {
+                Tunnels::Open => begins(),
+                Tunnels::Met => true,
+                Tunnels::Closed => false,
+            }
+    }
+
+    /// Takes note that a program is only for packets with some of these headers. `None` if the key
+    /// does not tell whether a packet has them.
+    pub(crate) fn care_for(&mut self, headers: u128) -> Option<()> {
+        let is_known = self.covered.is_none() || self.tunnels != Tunnels::Met;
+        if !is_known && headers & !self.findings.care != 0 {
+            return None;
+        }
+        self.findings.care |= headers;
+        Some(())
+    }
+
     /// Takes a packet with outer headers into the next function. `None` if the path must end in
     /// front of it.
     pub(crate) fn enter_tunnel(&mut self) -> Option<()> {
@@ -122,6 +147,7 @@ impl<F: Functions> Specialiser<'_, F> {
         };
         if self.headers.wrapped.is_none() {
             self.headers.wrapped = Some(Box::new(Wrapped::new(&self.headers, outer)?));
+            self.headers.covered = self.covered;
             self.headers.parse();
             self.tunnels = Tunnels::Met;
         }
@@ -134,8 +160,13 @@ impl<F: Functions> Specialiser<'_, F> {
         let wrapped = self.headers.wrapped.as_ref()?;
         Some(match op {
             Op::Load { out, field } if !OF_WALK.contains(field) && wrapped.has(*field) => {
-                let value = wrapped.field(*field);
-                value.map(|value| self.findings.know(values, *out, value))
+                let value = wrapped.packet.get(&wrapped.layout, *field);
+                let dependency = match wrapped.is_same(*field) {
+                    true => ValueDependency::Fixed,
+                    // Perhaps nothing on this path uses the value.
+                    false => ValueDependency::Packet,
+                };
+                value.map(|value| self.know_outer(values, *out, (value, dependency)))
             }
             Op::Has { out, header } => {
                 let has = wrapped.layout.has(*header);
@@ -145,10 +176,28 @@ impl<F: Functions> Specialiser<'_, F> {
             Op::Decapsulate { ok, inner, last, offset, association: None } => self
                 .leave_tunnel(values, (*inner, *last), *offset)
                 .map(|()| self.findings.know(values, *ok, 1)),
+            // All flows in the tunnel share such an entry. Only some records may count in it.
+            Op::StateSet { .. } | Op::StatePut { .. } | Op::StateDelete { .. } => None,
             Op::PushVlan { .. } | Op::PopVlan => None,
             op if op.rewraps() => None,
             _ => return None,
         })
+    }
+
+    /// Records a value of the outer headers.
+    fn know_outer(
+        &mut self,
+        values: &mut Values<'_>,
+        id: ValueId,
+        (value, dependency): (Word, ValueDependency),
+    ) {
+        let source = match dependency {
+            ValueDependency::Fixed => Source::Constant,
+            _ => Source::Unknown,
+        };
+        values.set(id, value);
+        self.findings.set_dependency(id, dependency);
+        self.findings.recording.set_source(id, source);
     }
 
     /// Assigns a field of the outer headers.
@@ -177,9 +226,12 @@ impl<F: Functions> Specialiser<'_, F> {
         if !wrapped.ends(&self.headers.packet, outer, values.get(offset)) {
             return None;
         }
+        let stored: Vec<Bits> = wrapped.outer.stored.iter().map(|one| one.from).collect();
+        self.findings.recording.forget_stored(&stored);
         self.findings.path.effects.outer.clear();
         let care = self.findings.care;
-        self.headers.unseal(HeaderMask { care, present: self.headers.layout.presence() & care });
+        let present = self.headers.layout.presence() & care;
+        self.headers.unseal(HeaderMask { care, present }, &stored);
         Some(())
     }
 }

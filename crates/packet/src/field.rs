@@ -351,6 +351,10 @@ impl Header {
     /// The link header with its VLAN tags, from the outside in.
     pub const LINK: &'static [Header] = &[Header::Eth, Header::Vlan, Header::Vlan2];
 
+    /// Headers that only some packets of a flow have.
+    pub const PASSING: [Header; 4] =
+        [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
+
     /// The headers of transport protocols: each holds a transport checksum.
     pub fn transports() -> impl Iterator<Item = Header> {
         Header::LIST.iter().copied().filter(|header| header.info().holds.is_some())

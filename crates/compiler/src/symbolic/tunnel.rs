@@ -19,6 +19,10 @@ pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, o
         _ => return,
     };
     freshen(draft, path);
+    if let Op::Encapsulate { .. } = op {
+        // A flow record may follow packets through the tunnel. Then any of their headers matter.
+        draft.entering.asked |= EVERY & !Header::bits(Header::PASSING);
+    }
     // Whether the length changes is only known when the program runs.
     draft.count_now(path);
     let mut op = op.clone();

@@ -1,6 +1,6 @@
 //! Records of packets that enter and leave tunnels.
 
-use crate::{chain, enter, left, same};
+use crate::{chain, enter, left, same, steps};
 use braid_engine::{Compiled, Options, RecordMutant};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
@@ -192,4 +192,121 @@ fn outer_headers_for_which_a_record_has_no_room_are_in_the_template() {
     let packet = |at| enter(at, 0, &format!("udp 10.0.0.{}:1 > 10.9.9.9:53 \"{at}\"", at % 20));
     let (_, flows) = same(&chain, &(0..120).map(packet).collect::<Vec<_>>());
     assert_eq!((flows.records.made, flows.scripted), (20, 0), "{flows:?}");
+}
+
+/// A chain with these functions between the ends of a VXLAN tunnel whose source port comes from a
+/// hash, and a GRE tunnel inside of it.
+fn through_tunnels(functions: &str, between: &str) -> Chain {
+    let text = format!(
+        "nf frames_in() {{
+           match {{
+             forward and has l4 => {{
+               push eth {{ src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02 }},
+                   ip {{ src: 192.0.2.1, dst: 192.0.2.2, ttl: 9 }},
+                   udp {{ sport: port(0xc000 | u16(hash(flow) & 0x3fff)) }},
+                   vxlan {{ vni: 42 }} else drop \"long\";
+               output;
+             }}
+             else => output;
+           }}
+         }}
+         nf frames_out() {{
+           match {{
+             forward and vxlan.vni == 42 and ip.dst == 192.0.2.2 => {{
+               pop eth, ip, udp, vxlan else drop \"no frame\";
+               output;
+             }}
+             else => output;
+           }}
+         }}
+         nf packets_in() {{
+           match {{
+             forward and has ip => {{
+               push ip {{ src: 192.0.2.5, dst: 192.0.2.6 }}, gre {{ key: 7 }} else drop \"long\";
+               output;
+             }}
+             else => output;
+           }}
+         }}
+         nf packets_out() {{
+           match {{
+             forward and gre.key == 7 => {{ pop ip, gre else drop \"no packet\"; output; }}
+             else => output;
+           }}
+         }}
+         {functions}
+         chain c {{
+           interface lan {{ behind 10.0.0.0/8 }}
+           interface wan;
+           path lan <-> monitor() <-> {between} <-> napt(public: 203.0.113.1) <-> wan;
+         }}"
+    );
+    chain(&text, &[])
+}
+
+/// A function that reads and writes outer headers.
+const BETWEEN: &str = "nf between() {
+  match {
+    forward and has ip and has eth and ip.ttl > 1 and pkt.len > 20 => {
+      ip.ttl = ip.ttl - 1;
+      eth.dst = 02:00:00:00:00:77;
+      output;
+    }
+    else => output;
+  }
+}";
+
+/// The packets of the test's flows, in rounds.
+fn rounds(count: u64) -> Vec<Stimulus> {
+    let packet = |number: u64| {
+        let (port, round) = (1000 + number % FLOWS, number / FLOWS);
+        enter(number, 0, &format!("udp 10.0.0.1:{port} > 10.9.9.9:53 \"{round}\""))
+    };
+    (0..FLOWS * count).map(packet).collect()
+}
+
+/// Records neither add nor remove headers that one function adds and another one removes, whatever
+/// the functions between them do with these headers.
+#[test]
+fn tunnels_that_begin_and_end_on_a_path_cancel() {
+    for between in [
+        "frames_in() <-> frames_out()",
+        "frames_in() <-> between() <-> frames_out()",
+        "frames_in() <-> forwarder() <-> between() <-> frames_out()",
+        "packets_in() <-> between() <-> packets_out()",
+        "packets_in() <-> packets_out() <-> frames_in() <-> between() <-> frames_out()",
+    ] {
+        let chain = through_tunnels(BETWEEN, between);
+        let stimuli = rounds(2 * ROUNDS);
+        same(&chain, &stimuli);
+        // At first, flows have records that end where the tunnel begins, and records behind it.
+        let all = steps(&chain, &stimuli);
+        let (before, after) = (all[(FLOWS * (2 * ROUNDS - 1)) as usize - 1], all[all.len() - 1]);
+        assert_eq!(after.hits - before.hits, FLOWS, "{between}: {after:?}");
+        assert_eq!((after.part_hits, after.rest_hits), (before.part_hits, before.rest_hits));
+        assert!(after.scripted >= after.records.made - 20, "{between}: {after:?}");
+    }
+}
+
+/// Records end where a tunnel begins if a function behind asks for something that differs between
+/// the packets of a record, or if the tunnel does not end as a whole.
+#[test]
+fn tunnels_that_do_not_cancel_begin_at_the_end_of_a_record() {
+    let functions = "nf length() { match { ip.len > 100 => output right; else => output; } }
+        nf port() { match { has udp and udp.sport > 50000 => output right; else => output; } }
+        nf inside() { match { forward and has udp => { u8 at payload + 0 = 120 else { } output; } else => output; } }
+        nf half() { match { has gre => { pop ip else drop \"no packet\"; output; } else => output; } }";
+    for between in [
+        "frames_in() <-> length() <-> frames_out()",
+        "frames_in() <-> port() <-> frames_out()",
+        "frames_in() <-> inside() <-> frames_out()",
+        "frames_in() <-> packets_in() <-> packets_out() <-> frames_out()",
+        "packets_in() <-> half() <-> packets_out()",
+        "frames_in() <-> monitor() <-> frames_out()",
+        "frames_in() <-> forwarder()",
+    ] {
+        let chain = through_tunnels(functions, between);
+        let (_, flows) = same(&chain, &rounds(2 * ROUNDS));
+        assert!(flows.part_hits >= FLOWS * ROUNDS, "{between}: {flows:?}");
+    }
 }
