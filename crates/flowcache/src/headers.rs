@@ -3,7 +3,7 @@
 
 use crate::bindings::HeaderChange;
 use crate::guard::{Guards, Number};
-use crate::key::{TAG_LEN, TAGS, in_sum, is_key};
+use crate::key::{TAG_LEN, TAGS, in_sum, is_key, is_link};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::value_dependency::{Origin, ValueDependency};
 use crate::wrapped::Wrapped;
@@ -523,10 +523,4 @@ impl<'a> Headers<'a> {
         let dependency = |number| ValueDependency::Number { number, shift: bits.shift, add };
         Some((value, Number::of_bits(bits).map_or(ValueDependency::Packet, dependency), None))
     }
-}
-
-/// Whether a field belongs to the Ethernet header or to a VLAN tag. Assigning it changes no other
-/// field.
-pub(crate) fn is_link(field: Field) -> bool {
-    Header::LINK.contains(&field.info().header)
 }

@@ -331,6 +331,12 @@ pub(crate) fn is_key(field: Field) -> bool {
     field.info().is_flow
 }
 
+/// Whether a field belongs to the Ethernet header or to a VLAN tag. Assigning it changes no other
+/// field.
+pub(crate) fn is_link(field: Field) -> bool {
+    Header::LINK.contains(&field.info().header)
+}
+
 /// The place of a field in packets of a header shape with an outline, if it is in their first
 /// bytes.
 pub(crate) fn bits(shape: HeaderMask, outline: Outline, field: Field) -> Option<Bits> {

@@ -72,9 +72,9 @@ pub(crate) fn add(
 }
 
 /// Divides the contents of headers into bytes that each record stores and bytes of the template,
-/// which `all` has. Returns the former, and the contents with zeros in their place. `varying` holds,
-/// for each value of the program, the bits that may differ between packets. If the new bytes of the
-/// rewrite have no room, all words are pinned, and the template holds them.
+/// which `all` has. Returns the former, and the contents with zeros in their place. `varying`
+/// holds, for each value of the program, the bits that may differ between packets. If the new bytes
+/// of the rewrite have no room, all words are pinned, and the template holds them.
 fn stored(
     all: &Envelope,
     contents: Contents,

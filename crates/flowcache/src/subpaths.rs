@@ -21,8 +21,8 @@ use crate::obstacle::{NoRecording, Stopped};
 use crate::path::{Path, Search};
 use crate::prefix::Met;
 use crate::script::Step as ScriptStep;
-use crate::specialiser::Specialiser;
-use crate::wrapped::Tunnels;
+use crate::specialiser::{Specialiser, Tunnels};
+use crate::wrapped::Wrapped;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Haystack, Op, PortId, Word};
 use braid_ir::residual::{End, Point, Residual, What};
@@ -245,6 +245,48 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.by_program(number, world, memory)
     }
 
+    /// Whether a path that begins with a program goes on behind it: into a tunnel, or behind one.
+    fn goes_through_tunnel(&self) -> bool {
+        let begins = || match &self.findings.path.effects.outer[..] {
+            [outer] => Wrapped::new(&self.headers.packet, outer).is_some(),
+            _ => false,
+        };
+        !self.has_effects_of_programs()
+            && match self.tunnels {
+                Tunnels::Open => begins(),
+                Tunnels::Met => true,
+                Tunnels::Closed => false,
+            }
+    }
+
+    /// Takes note that a program is only for packets with some of these headers. `None` if the key
+    /// does not tell whether a packet has them.
+    fn care_for(&mut self, headers: u128) -> Option<()> {
+        let is_known = self.covered.is_none() || self.tunnels != Tunnels::Met;
+        if !is_known && headers & !self.findings.care != 0 {
+            return None;
+        }
+        self.findings.care |= headers;
+        Some(())
+    }
+
+    /// Takes a packet with outer headers into the next function. `None` if the path must end in
+    /// front of it.
+    fn enter_tunnel(&mut self) -> Option<()> {
+        let outer = match &self.findings.path.effects.outer[..] {
+            [] => return Some(()),
+            [outer] if self.tunnels != Tunnels::Closed => outer,
+            _ => return None,
+        };
+        if self.headers.wrapped.is_none() {
+            self.headers.wrapped = Some(Box::new(Wrapped::new(&self.headers.packet, outer)?));
+            self.headers.covered = self.covered;
+            self.headers.parse();
+            self.tunnels = Tunnels::Met;
+        }
+        Some(())
+    }
+
     /// Runs a program without effect. Returns the packet's place afterwards, or `None` if the
     /// program's end does not determine one.
     fn by_program<P: Programs>(
@@ -348,7 +390,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     /// Whether programs have had effects that would be out of order with native functions.
-    pub(crate) fn has_effects_of_programs(&self) -> bool {
+    fn has_effects_of_programs(&self) -> bool {
         self.findings.path.effects.is_of_programs() || self.headers.vlans != Retag::default()
     }
 

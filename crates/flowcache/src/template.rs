@@ -172,8 +172,8 @@ impl More {
         fits
     }
 
-    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `layout` and
-    /// `new` are as in [`SideEffects::finish`]. Returns where the packet goes on, if it does.
+    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `layout`
+    /// and `new` are as in [`SideEffects::finish`]. Returns where the packet goes on, if it does.
     #[inline(never)]
     pub(crate) fn finish(
         &self,

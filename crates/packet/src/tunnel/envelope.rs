@@ -13,8 +13,8 @@ use arrayvec::ArrayVec;
 use std::ops::Range;
 
 /// Outer headers around packets of one kind. Adding them takes fewer steps than
-/// [`super::encapsulate`] does, and has the same result: for each packet, only lengths and checksums
-/// of IPv4 are computed.
+/// [`super::encapsulate`] does, and has the same result: for each packet, only lengths and
+/// checksums of IPv4 are computed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Envelope {
     inner: Inner,
@@ -99,9 +99,10 @@ impl Envelope {
         bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// Where a field of a packet in these headers is, if it is one of theirs and neither a length nor
-    /// a checksum. So it is independent of what the headers are around. Offsets count from the start
-    /// of the headers, which is at `start` in the packet. `layout` is that of the whole packet.
+    /// Where a field of a packet in these headers is, if it is one of theirs and neither a length
+    /// nor a checksum. So it is independent of what the headers are around. Offsets count from the
+    /// start of the headers, which is at `start` in the packet. `layout` is that of the whole
+    /// packet.
     #[must_use]
     pub fn place(&self, start: usize, layout: &Layout, field: Field) -> Option<Range<usize>> {
         let place = place(layout, field)?;
