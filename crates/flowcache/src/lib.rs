@@ -29,7 +29,6 @@ mod absences;
 mod absent_option;
 mod basis;
 mod batch;
-mod beside;
 mod bindings;
 mod bound;
 mod cache;

@@ -1,6 +1,6 @@
 //! Packets between the function that puts them into a tunnel and the function that takes them out
-//! of it. A record needs neither of the two steps. The functions between them find the outer headers,
-//! which are the same for all packets of the record.
+//! of it. A record needs neither of the two steps. The functions between them find the outer
+//! headers, which are the same for all packets of the record.
 
 use crate::effects::{OuterHeaders, Stored};
 use crate::key::is_link;

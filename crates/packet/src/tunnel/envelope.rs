@@ -1,6 +1,6 @@
 //! Outer headers that are filled in once and then added to many packets.
 
-use super::{Carried, Inner, added_len, carried, fill, fits, length};
+use super::filling::{Carried, Inner, added_len, carried, fill, fits, length};
 use crate::bytes::{self, MAX_WORDS};
 use crate::checksum::rfc1071;
 use crate::field::{Field, Header};
