@@ -363,7 +363,8 @@ impl<'a> Headers<'a> {
 
     /// Whether bits of the kind that keys have are in the keys of this record.
     fn is_covered(&self, bits: Bits) -> bool {
-        self.covered.is_none_or(|covered| bits.are_in(&covered).1)
+        let is_ignored = self.mutants.has(RecordMutant::KeyTooNarrow);
+        is_ignored || self.covered.is_none_or(|covered| bits.are_in(&covered).1)
     }
 
     /// Marks the checksums that cover a field as updated.
@@ -406,7 +407,7 @@ impl<'a> Headers<'a> {
     /// of the record have, and `stored` what the new bytes of the rewrite store no longer.
     pub(crate) fn unseal(&mut self, shape: HeaderMask, stored: &[Bits]) {
         self.stored.retain(|(bits, _)| !stored.contains(bits));
-        (self.sealed, self.stale, self.wrapped, self.shape) = (false, true, None, shape);
+        (self.sealed, self.stale, self.shape) = (false, true, shape);
     }
 
     /// Parses the packet.

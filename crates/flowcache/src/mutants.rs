@@ -109,6 +109,12 @@ pub enum RecordMutant {
     StaleScript,
     /// Scripts take the outer headers of the recorded flow for constants.
     OuterConstant,
+    /// Records take the lengths in the outer headers of a tunnel for constants. A test of its own
+    /// finds this mutant.
+    OuterLength,
+    /// Behind a tunnel, records depend on bits that their keys lack. A test of its own finds this
+    /// mutant.
+    KeyTooNarrow,
     /// Packets take records for the rest of their paths although one engine acts as several
     /// workers. Where a tunnel ends, the inner headers would lead to another worker.
     RestSteered,

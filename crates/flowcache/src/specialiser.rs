@@ -27,13 +27,13 @@ use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Area, Key, Op, ParamId, SetRef, Target, ValueId, Word};
-use braid_ir::residual::{Block, CounterListId, HeaderMask, Point, Step, What};
+use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_ir::visit::HEAVY;
 use braid_packet::rewrite::{Outline, WIDE_BYTES, bytes};
 use braid_packet::tunnel::Inner;
-use braid_packet::{Bits, Field, Header, Layout, Packet};
+use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::Handle;
 
 /// Fields that have nothing to do with headers.
@@ -522,7 +522,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(match op {
             Op::Load { out, field } if !OF_WALK.contains(field) && wrapped.has(*field) => {
                 let value = wrapped.packet.get(&wrapped.layout, *field);
-                let dependency = match wrapped.is_same(*field) {
+                let is_same = self.findings.mutants.has(RecordMutant::OuterLength);
+                let dependency = match is_same || wrapped.is_same(*field) {
                     true => ValueDependency::Fixed,
                     // Perhaps nothing on this path uses the value.
                     false => ValueDependency::Packet,
@@ -587,12 +588,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if !wrapped.ends(&self.headers.packet, outer, values.get(offset)) {
             return None;
         }
-        let stored: Vec<Bits> = wrapped.outer.stored.iter().map(|one| one.from).collect();
-        self.findings.recording.forget_stored(&stored);
-        self.findings.path.effects.outer.clear();
-        let care = self.findings.care;
-        let present = self.headers.layout.presence() & care;
-        self.headers.unseal(HeaderMask { care, present }, &stored);
+        self.forget_tunnel();
         Some(())
     }
 }

@@ -25,10 +25,11 @@ use crate::specialiser::{Specialiser, Tunnels};
 use crate::wrapped::Wrapped;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Haystack, Op, PortId, Word};
-use braid_ir::residual::{End, Point, Residual, What};
+use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, ENDED, fits, onward};
 use braid_native::Verdict;
+use braid_packet::Bits;
 use braid_packet::rewrite::Retag;
 
 /// The programs that a packet can run, and the links between functions.
@@ -62,8 +63,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let Err(stop) = whole else { return whole };
         let is_inside = self.headers.wrapped.is_some();
         let end = self.end_before(&stop, world.0).filter(|_| !is_inside);
-        let lasts = is_inside && !matches!(stop.why, Stopped::Unknown(_));
-        if self.tunnels == Tunnels::Met && (lasts || end.is_some()) {
+        let lasts = end.is_some() || self.is_kept_out(&stop);
+        if self.tunnels == Tunnels::Met && lasts {
             self.tunnels = Tunnels::Closed;
             self.again();
             return self.run(start, world, memory);
@@ -90,6 +91,19 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Goal, Stop> {
         self.end = Some(end);
         self.run_settled(start, world, memory)
+    }
+
+    /// Whether what stopped the run in a tunnel, or behind one, stops further runs, too.
+    fn is_kept_out(&self, stop: &Stop) -> bool {
+        let is_inside = self.headers.wrapped.is_some();
+        let step = stop.step.and_then(|step| self.blocks.get(stop.block)?.steps.get(step));
+        match (stop.why, step.map(|step| &step.what)) {
+            (Stopped::Headers, _) => true,
+            (Stopped::Unknown(_), _) => false,
+            // The key may lack what a program behind the tunnel reads.
+            (_, Some(What::Op(Op::Load { .. }) | What::Write(_))) => true,
+            _ => is_inside,
+        }
     }
 
     /// Where a path can end in front of what stopped the run.
@@ -161,6 +175,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
         };
         let last = self.findings.path.programs().last().map_or(0, |(last, _)| last.block as usize);
+        if self.headers.wrapped.is_some()
+            && let End::Exit(Exit { fate: Fate::Drop { .. }, .. }) = &self.blocks[last].end
+        {
+            // Nobody sees the outer headers of a packet that a function drops in a tunnel.
+            self.forget_tunnel();
+        }
         self.found().map_err(|why| self.stop(why, last, None))?;
         // One engine for several workers chooses a packet's worker where the packet enters.
         let stays = self.functions.chain().steers() && matches!(at, Some(At::Point(_)));
@@ -257,6 +277,17 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 Tunnels::Met => true,
                 Tunnels::Closed => false,
             }
+    }
+
+    /// Takes the outer headers off a packet in a tunnel.
+    pub(crate) fn forget_tunnel(&mut self) {
+        let Some(wrapped) = self.headers.wrapped.take() else { return };
+        let stored: Vec<Bits> = wrapped.outer.stored.iter().map(|one| one.from).collect();
+        self.findings.recording.forget_stored(&stored);
+        self.findings.path.effects.outer.clear();
+        let care = self.findings.care;
+        let present = self.headers.layout.presence() & care;
+        self.headers.unseal(HeaderMask { care, present }, &stored);
     }
 
     /// Takes note that a program is only for packets with some of these headers. `None` if the key

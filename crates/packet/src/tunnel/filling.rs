@@ -1,5 +1,5 @@
-//! Outer headers: their lengths, checksums and the fields that announce what follows, as they depend
-//! on the part of a packet that a tunnel carries.
+//! Outer headers: their lengths, checksums and the fields that announce what follows, as they
+//! depend on the part of a packet that a tunnel carries.
 
 use crate::checksum::rfc1071;
 use crate::field::{Base, Field, Header, Where};
@@ -18,8 +18,8 @@ pub enum Inner {
     Packet,
 }
 
-/// The length of a header that [`super::encapsulate`] can add. `None` for other headers. A GRE key is a
-/// header of its own.
+/// The length of a header that [`super::encapsulate`] can add. `None` for other headers. A GRE key
+/// is a header of its own.
 #[must_use]
 pub fn added_len(header: Header) -> Option<usize> {
     header.info().outer.as_ref().map(|outer| outer.len)

@@ -1,11 +1,12 @@
 //! Records of packets that enter and leave tunnels.
 
-use crate::{chain, enter, left, same, steps};
-use braid_engine::{Compiled, Options, RecordMutant};
+use crate::{chain, eager, enter, left, same, steps};
+use braid_engine::{Compiled, FlowTemplate, Options, RecordMutant};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
 use braid_packet::Field;
 use braid_testkit::compare::difference;
+use braid_testkit::generate::Rng;
 use braid_testkit::harness;
 use braid_testkit::record::{Detail, Stimulus, record, record_bursts};
 use std::collections::BTreeSet;
@@ -238,7 +239,7 @@ fn through_tunnels(functions: &str, between: &str) -> Chain {
          chain c {{
            interface lan {{ behind 10.0.0.0/8 }}
            interface wan;
-           path lan <-> monitor() <-> {between} <-> napt(public: 203.0.113.1) <-> wan;
+           path lan <-> {between} <-> napt(public: 203.0.113.1) <-> wan;
          }}"
     );
     chain(&text, &[])
@@ -256,6 +257,11 @@ const BETWEEN: &str = "nf between() {
   }
 }";
 
+/// Functions that read what differs between the packets in a tunnel.
+const LENGTH_AND_PORT: &str = "
+  nf length() { match { ip.len > 100 => drop \"long\"; else => output; } }
+  nf port() { match { has udp and udp.sport > 50000 => output right; else => output; } }";
+
 /// The packets of the test's flows, in rounds.
 fn rounds(count: u64) -> Vec<Stimulus> {
     let packet = |number: u64| {
@@ -270,11 +276,11 @@ fn rounds(count: u64) -> Vec<Stimulus> {
 #[test]
 fn tunnels_that_begin_and_end_on_a_path_cancel() {
     for between in [
-        "frames_in() <-> frames_out()",
-        "frames_in() <-> between() <-> frames_out()",
-        "frames_in() <-> forwarder() <-> between() <-> frames_out()",
-        "packets_in() <-> between() <-> packets_out()",
-        "packets_in() <-> packets_out() <-> frames_in() <-> between() <-> frames_out()",
+        "monitor() <-> frames_in() <-> frames_out()",
+        "monitor() <-> frames_in() <-> between() <-> frames_out()",
+        "monitor() <-> frames_in() <-> forwarder() <-> between() <-> frames_out()",
+        "monitor() <-> packets_in() <-> between() <-> packets_out()",
+        "monitor() <-> packets_in() <-> packets_out() <-> frames_in() <-> between() <-> frames_out()",
     ] {
         let chain = through_tunnels(BETWEEN, between);
         let stimuli = rounds(2 * ROUNDS);
@@ -292,21 +298,101 @@ fn tunnels_that_begin_and_end_on_a_path_cancel() {
 /// the packets of a record, or if the tunnel does not end as a whole.
 #[test]
 fn tunnels_that_do_not_cancel_begin_at_the_end_of_a_record() {
-    let functions = "nf length() { match { ip.len > 100 => output right; else => output; } }
-        nf port() { match { has udp and udp.sport > 50000 => output right; else => output; } }
-        nf inside() { match { forward and has udp => { u8 at payload + 0 = 120 else { } output; } else => output; } }
-        nf half() { match { has gre => { pop ip else drop \"no packet\"; output; } else => output; } }";
+    let functions = format!(
+        "{LENGTH_AND_PORT}
+        nf inside() {{ match {{ forward and has udp => {{ u8 at payload + 0 = 120 else {{ }} output; }} else => output; }} }}
+        nf half() {{ match {{ has gre => {{ pop ip else drop \"no packet\"; output; }} else => output; }} }}"
+    );
     for between in [
-        "frames_in() <-> length() <-> frames_out()",
-        "frames_in() <-> port() <-> frames_out()",
-        "frames_in() <-> inside() <-> frames_out()",
-        "frames_in() <-> packets_in() <-> packets_out() <-> frames_out()",
-        "packets_in() <-> half() <-> packets_out()",
-        "frames_in() <-> monitor() <-> frames_out()",
-        "frames_in() <-> forwarder()",
+        "monitor() <-> frames_in() <-> length() <-> frames_out()",
+        "monitor() <-> frames_in() <-> port() <-> frames_out()",
+        "monitor() <-> frames_in() <-> inside() <-> frames_out()",
+        "monitor() <-> frames_in() <-> packets_in() <-> packets_out() <-> frames_out()",
+        "monitor() <-> packets_in() <-> half() <-> packets_out()",
+        "monitor() <-> frames_in() <-> monitor() <-> frames_out()",
+        "monitor() <-> frames_in() <-> forwarder()",
     ] {
-        let chain = through_tunnels(functions, between);
+        let chain = through_tunnels(&functions, between);
         let (_, flows) = same(&chain, &rounds(2 * ROUNDS));
         assert!(flows.part_hits >= FLOWS * ROUNDS, "{between}: {flows:?}");
+    }
+}
+
+/// Chains with ends of tunnels and other functions in any order, and flows with packets of
+/// different lengths.
+#[test]
+fn tunnels_in_any_order_are_as_in_the_reference() {
+    let functions = [
+        "frames_in()",
+        "frames_out()",
+        "packets_in()",
+        "packets_out()",
+        "between()",
+        "forwarder()",
+        "length()",
+        "port()",
+        "monitor()",
+        "napt(public: 203.0.113.2)",
+    ];
+    let more = format!("{BETWEEN} {LENGTH_AND_PORT}");
+    let (mut through, mut whole) = (0, 0);
+    for seed in 0..braid_cases::at_least(150).into() {
+        let mut rng = Rng::new(seed);
+        // Keys have the ports if the first program reads them.
+        let mut row = vec![*rng.pick(&["monitor()", "forwarder()", "forwarder()"])];
+        for _ in 0..2 + rng.below(5) {
+            // Mostly, a tunnel that has begun ends later.
+            let begun = row.iter().rev().find(|one| one.ends_with("_in()"));
+            row.push(match begun {
+                Some(&"frames_in()") if rng.one_in(3) => "frames_out()",
+                Some(&"packets_in()") if rng.one_in(3) => "packets_out()",
+                _ => *rng.pick::<&str>(&functions),
+            });
+        }
+        let chain = through_tunnels(&more, &row.join(" <-> "));
+        let mut stimuli = Vec::new();
+        for number in 0..160 {
+            let (port, filler) = (1000 + rng.below(12), "x".repeat(rng.below(120)));
+            let kind = if port % 3 == 0 { "tcp" } else { "udp" };
+            let text = format!("{kind} 10.0.0.{}:{port} > 10.9.9.9:53 \"{filler}\"", port % 5);
+            stimuli.push(enter(number, 0, &text));
+        }
+        same(&chain, &stimuli);
+        let mut engine = eager(&chain, Options::fused().hash);
+        record(&mut engine, &stimuli, Detail::End);
+        let table = engine.flow_table().expect("records");
+        let passes = |one: &&FlowTemplate| one.path.programs().count() > 1;
+        let templates: Vec<_> = table.templates.iter().filter(passes).collect();
+        assert!(templates.iter().all(|one| one.path.effects.outer.is_empty()), "{row:?}");
+        through += usize::from(!templates.is_empty());
+        whole += usize::from(templates.iter().any(|one| one.onward.is_none()));
+    }
+    assert!(
+        through >= 10 && whole >= 5,
+        "{through} chains have tunnels that cancel, {whole} as a whole"
+    );
+}
+
+/// Records with a mutant differ from the reference for packets of different lengths, and of flows
+/// that have the same addresses.
+#[test]
+fn records_through_tunnels_know_what_differs_between_packets() {
+    let stimuli: Vec<_> = (0..60)
+        .map(|number| {
+            let filler = "x".repeat(if number % 2 == 0 { 1 } else { 120 });
+            let port = 1000 + number % 5;
+            enter(number, 0, &format!("udp 10.0.0.1:{port} > 10.9.9.9:53 \"{filler}\""))
+        })
+        .collect();
+    for (mutant, between) in [
+        (RecordMutant::OuterLength, "monitor() <-> frames_in() <-> length() <-> frames_out()"),
+        (RecordMutant::KeyTooNarrow, "packets_in() <-> packets_out()"),
+    ] {
+        let chain = through_tunnels(LENGTH_AND_PORT, between);
+        let (expected, _) = same(&chain, &stimuli);
+        let options = Options { eager: true, ..Options::fused() };
+        let engine = Compiled::with_record_mutant(chain, Extent::Chain, options, mutant);
+        let found = record(&mut engine.expect("an engine"), &stimuli, Detail::Steps);
+        assert!(difference(&expected, &found).is_some(), "{mutant:?}");
     }
 }
