@@ -15,8 +15,8 @@ const MOST_ENTRIES: usize = 512;
 /// The start of a specialisation.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// The specialisation starts with a program and must end in it. The key has only the bits that
-    /// this program reads.
+    /// The specialisation starts with a program and must end in it, or behind a tunnel that begins
+    /// in it. The key has only the bits that this program reads.
     Program(usize),
     /// The specialisation starts at a point. The key has all bits that the packets of a flow have
     /// in common, because any function may read them.

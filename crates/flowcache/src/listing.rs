@@ -37,7 +37,7 @@ pub struct FlowTable {
 pub struct FlowTemplate {
     /// The template's number.
     pub number: u32,
-    /// The number of the program, if packets can meet no native functions.
+    /// The number of the program that the packets enter, if they can meet no native functions.
     pub program: Option<u32>,
     /// Where the packets enter.
     pub point: Point,

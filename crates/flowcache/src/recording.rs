@@ -151,6 +151,16 @@ impl Recording {
         }
     }
 
+    /// Adds the sum of a number of 16 bits in the packet and a constant.
+    pub(crate) fn sum(&mut self, id: ValueId, bits: Bits, add: u16) {
+        if self.is_on {
+            let (by, number) = (self.constant(add.into()), self.register());
+            self.steps.push(Some(Step::Bits { out: number, bits }));
+            let calc = Calc::binary(BinOp::AddWrap, 16, number, by);
+            self.define(id, |out| Step::Calc { out, calc });
+        }
+    }
+
     /// Adds the slot of an entry, unless it counts as a constant. Only a mutant makes it one.
     pub(crate) fn slot(&mut self, id: ValueId, from: SlotRef) {
         match self.mutants.has(RecordMutant::SlotConstant) {

@@ -32,12 +32,8 @@ use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_ir::visit::HEAVY;
 use braid_packet::rewrite::{Outline, WIDE_BYTES, bytes};
-use braid_packet::tunnel::Inner;
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
-
-/// Fields that have nothing to do with headers.
-const OF_WALK: [Field; 4] = [Field::PktLen, Field::PktTime, Field::PktBackward, Field::PktHeld];
 
 /// How far a specialisation follows packets into tunnels.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -513,82 +509,5 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.findings.fix(values, id)?;
         self.headers.assign(&mut self.findings.guards, field, bits, value)
-    }
-
-    /// Executes an operation on a packet that is in a tunnel. `None` if it has nothing to do with
-    /// the outer headers. The inner `None` stands for an operation that no record can contain.
-    pub(crate) fn in_tunnel(&mut self, values: &mut Values<'_>, op: &Op) -> Option<Option<()>> {
-        let wrapped = self.headers.wrapped.as_ref()?;
-        Some(match op {
-            Op::Load { out, field } if !OF_WALK.contains(field) && wrapped.has(*field) => {
-                let value = wrapped.packet.get(&wrapped.layout, *field);
-                let is_same = self.findings.mutants.has(RecordMutant::OuterLength);
-                let dependency = match is_same || wrapped.is_same(*field) {
-                    true => ValueDependency::Fixed,
-                    // Perhaps nothing on this path uses the value.
-                    false => ValueDependency::Packet,
-                };
-                value.map(|value| self.know_outer(values, *out, (value, dependency)))
-            }
-            Op::Has { out, header } => {
-                let has = wrapped.layout.has(*header);
-                self.findings.know(values, *out, has.into());
-                Some(())
-            }
-            Op::Decapsulate { ok, inner, last, offset, association: None } => self
-                .leave_tunnel(values, (*inner, *last), *offset)
-                .map(|()| self.findings.know(values, *ok, 1)),
-            // All flows in the tunnel share such an entry. Only some records may count in it.
-            Op::StateSet { .. } | Op::StatePut { .. } | Op::StateDelete { .. } => None,
-            Op::PushVlan { .. } | Op::PopVlan => None,
-            op if op.rewraps() => None,
-            _ => return None,
-        })
-    }
-
-    /// Records a value of the outer headers.
-    fn know_outer(
-        &mut self,
-        values: &mut Values<'_>,
-        id: ValueId,
-        (value, dependency): (Word, ValueDependency),
-    ) {
-        let source = match dependency {
-            ValueDependency::Fixed => Source::Constant,
-            _ => Source::Unknown,
-        };
-        values.set(id, value);
-        self.findings.set_dependency(id, dependency);
-        self.findings.recording.set_source(id, source);
-    }
-
-    /// Assigns a field of the outer headers.
-    pub(crate) fn write_outer(
-        &mut self,
-        values: &Values<'_>,
-        field: Field,
-        id: ValueId,
-    ) -> Option<()> {
-        self.findings.fix(values, id)?;
-        self.findings.pin(values, id);
-        self.headers.wrapped.as_mut()?.set(field, values.get(id))
-    }
-
-    /// Removes everything up to `offset` bytes behind a header. `None` if these are not exactly the
-    /// outer headers.
-    fn leave_tunnel(
-        &mut self,
-        values: &Values<'_>,
-        outer: (Inner, Header),
-        offset: ValueId,
-    ) -> Option<()> {
-        self.findings.fix(values, offset)?;
-        self.findings.pin(values, offset);
-        let wrapped = self.headers.wrapped.as_ref()?;
-        if !wrapped.ends(&self.headers.packet, outer, values.get(offset)) {
-            return None;
-        }
-        self.forget_tunnel();
-        Some(())
     }
 }

@@ -14,26 +14,34 @@ use crate::extractors::Start;
 use crate::fast_path::MOST_BEFORE;
 use crate::findings::Findings;
 use crate::goal::{Goal, PathEnd};
+use crate::guard::Number;
 use crate::host::{Cut, Functions, Programs};
+use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::{Path, Search};
 use crate::prefix::Met;
+use crate::recording::Source;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::{Specialiser, Tunnels};
-use crate::wrapped::Wrapped;
+use crate::value_dependency::ValueDependency;
+use crate::wrapped::{Depends, Wrapped};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, Haystack, Op, PortId, Word};
+use braid_ir::model::{Dest, Haystack, Op, PortId, ValueId, Word};
 use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, ENDED, fits, onward};
 use braid_native::Verdict;
-use braid_packet::Bits;
 use braid_packet::rewrite::Retag;
+use braid_packet::tunnel::Inner;
+use braid_packet::{Bits, Field, Header};
 
 /// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
+
+/// Fields that have nothing to do with headers.
+const OF_WALK: [Field; 4] = [Field::PktLen, Field::PktTime, Field::PktBackward, Field::PktHeld];
 
 /// The place where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
@@ -315,6 +323,98 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             self.headers.parse();
             self.tunnels = Tunnels::Met;
         }
+        Some(())
+    }
+
+    /// Executes an operation on a packet that is in a tunnel. `None` if it has nothing to do with
+    /// the outer headers. The inner `None` stands for an operation that no record can contain.
+    pub(crate) fn in_tunnel(&mut self, values: &mut Values<'_>, op: &Op) -> Option<Option<()>> {
+        let wrapped = self.headers.wrapped.as_ref()?;
+        Some(match op {
+            Op::Load { out, field } if !OF_WALK.contains(field) && wrapped.has(*field) => {
+                self.load_outer(values, *out, *field)
+            }
+            Op::Has { out, header } => {
+                let has = wrapped.layout.has(*header);
+                self.findings.know(values, *out, has.into());
+                Some(())
+            }
+            Op::Decapsulate { ok, inner, last, offset, association: None } => self
+                .leave_tunnel(values, (*inner, *last), *offset)
+                .map(|()| self.findings.know(values, *ok, 1)),
+            // All flows in the tunnel share such an entry. Only some records may count in it.
+            Op::StateSet { .. } | Op::StatePut { .. } | Op::StateDelete { .. } => None,
+            Op::PushVlan { .. } | Op::PopVlan => None,
+            op if op.rewraps() => None,
+            _ => return None,
+        })
+    }
+
+    /// Loads a field of the outer headers.
+    fn load_outer(&mut self, values: &mut Values<'_>, id: ValueId, field: Field) -> Option<()> {
+        let (headers, findings) = (&self.headers, &mut *self.findings);
+        let wrapped = headers.wrapped.as_ref()?;
+        let value = wrapped.packet.get(&wrapped.layout, field)?;
+        let is_ignored = findings.mutants.has(RecordMutant::OuterLength);
+        let dependency = match wrapped.depends(field) {
+            depends if is_ignored || depends == Depends::Nothing => {
+                findings.recording.set_source(id, Source::Constant);
+                ValueDependency::Fixed
+            }
+            Depends::WireLength => {
+                let add = i64::try_from(value).ok()? - i64::from(headers.origin.wire_len);
+                findings.recording.define(id, |out| ScriptStep::Length { out, longer: add });
+                ValueDependency::Number { number: LENGTH, shift: 0, add }
+            }
+            Depends::InnerLength(inner) => {
+                let bits =
+                    Bits::of(inner, headers.outline, &|header| Some(headers.layout.has(header)))?;
+                let add = u16::try_from(value - headers.packet.get(headers.layout, inner)?).ok()?;
+                findings.recording.sum(id, bits, add);
+                ValueDependency::Number {
+                    number: Number::of_bits(bits)?,
+                    shift: 0,
+                    add: add.into(),
+                }
+            }
+            // Perhaps nothing on this path uses the value.
+            _ => {
+                findings.recording.set_source(id, Source::Unknown);
+                ValueDependency::Packet
+            }
+        };
+        values.set(id, value);
+        findings.set_dependency(id, dependency);
+        Some(())
+    }
+
+    /// Assigns a field of the outer headers.
+    pub(crate) fn write_outer(
+        &mut self,
+        values: &Values<'_>,
+        field: Field,
+        id: ValueId,
+    ) -> Option<()> {
+        self.findings.fix(values, id)?;
+        self.findings.pin(values, id);
+        self.headers.wrapped.as_mut()?.set(field, values.get(id))
+    }
+
+    /// Removes everything up to `offset` bytes behind a header. `None` if these are not exactly the
+    /// outer headers.
+    fn leave_tunnel(
+        &mut self,
+        values: &Values<'_>,
+        outer: (Inner, Header),
+        offset: ValueId,
+    ) -> Option<()> {
+        self.findings.fix(values, offset)?;
+        self.findings.pin(values, offset);
+        let wrapped = self.headers.wrapped.as_ref()?;
+        if !wrapped.ends(&self.headers.packet, outer, values.get(offset)) {
+            return None;
+        }
+        self.forget_tunnel();
         Some(())
     }
 

@@ -9,6 +9,18 @@ use braid_packet::tunnel::{Inner, added_len, decapsulate};
 use braid_packet::{Field, Header, Layout, Packet};
 use std::ops::Range;
 
+/// What a field of outer headers depends on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depends {
+    Nothing,
+    /// The packet's length on the wire, plus a constant.
+    WireLength,
+    /// The length in the IP header inside, plus a constant.
+    InnerLength(Field),
+    /// Something else in the packet.
+    Packet,
+}
+
 /// A packet with outer headers around it.
 pub(crate) struct Wrapped {
     pub(crate) packet: Packet,
@@ -16,6 +28,7 @@ pub(crate) struct Wrapped {
     /// Where the outer headers begin.
     start: usize,
     pub(crate) outer: OuterHeaders,
+    is_ip6_inside: bool,
 }
 
 impl Wrapped {
@@ -27,8 +40,8 @@ impl Wrapped {
         if known != outer.envelope.len() || !has_ip {
             return None;
         }
-        let mut packet = inside.clone();
-        if !outer.envelope.add(&mut packet, &inside.parse(), |_| ()) {
+        let (mut packet, inner) = (inside.clone(), inside.parse());
+        if !outer.envelope.add(&mut packet, &inner, |_| ()) {
             return None;
         }
         let layout = packet.parse();
@@ -39,7 +52,8 @@ impl Wrapped {
         let is_whole = layout.malformed().is_none()
             && !layout.is_encapsulated()
             && layout.payload_offset() <= start + known;
-        let wrapped = Self { packet, layout, start, outer: outer.clone() };
+        let is_ip6_inside = inner.has(Header::Ip6);
+        let wrapped = Self { packet, layout, start, outer: outer.clone(), is_ip6_inside };
         // The port tells the parser what follows.
         let dport = wrapped.place(Field::UdpDport);
         (is_whole && dport.is_none_or(|dport| !wrapped.is_stored(&dport))).then_some(wrapped)
@@ -61,13 +75,19 @@ impl Wrapped {
         self.outer.envelope.inner() == Inner::Frame || field == Field::EthType || !is_link(field)
     }
 
-    /// Whether a field of the outer headers is the same for all packets.
-    pub(crate) fn is_same(&self, field: Field) -> bool {
+    /// What a field of the outer headers depends on.
+    pub(crate) fn depends(&self, field: Field) -> Depends {
         match field {
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
-                true
+                Depends::Nothing
             }
-            _ => self.place(field).is_some_and(|place| !self.is_stored(&place)),
+            _ if self.place(field).is_some_and(|place| !self.is_stored(&place)) => Depends::Nothing,
+            _ if !self.outer.envelope.counts(self.start, &self.layout, field) => Depends::Packet,
+            _ => match (self.outer.envelope.inner(), self.is_ip6_inside) {
+                (Inner::Frame, _) => Depends::WireLength,
+                (Inner::Packet, true) => Depends::InnerLength(Field::Ip6Len),
+                (Inner::Packet, false) => Depends::InnerLength(Field::IpLen),
+            },
         }
     }
 

@@ -114,6 +114,14 @@ impl Envelope {
         (range.end <= self.bytes.len() && computed.all(is_apart)).then_some(range)
     }
 
+    /// Whether a field of a packet in these headers is one of their lengths. `start` and `layout` are
+    /// as in [`Self::place`].
+    #[must_use]
+    pub fn counts(&self, start: usize, layout: &Layout, field: Field) -> bool {
+        let at = place(layout, field).filter(|place| place.len == 2).map(|place| place.offset);
+        self.lengths.iter().any(|length| Some(start + length) == at)
+    }
+
     /// Adds the headers to a packet. `change` assigns contents that are not in the envelope, at
     /// places that [are free](Self::is_free). Returns false, and changes nothing, if the packet is
     /// of another kind, or if a length would not fit. Earlier layouts become invalid.

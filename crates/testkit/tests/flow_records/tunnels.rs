@@ -280,9 +280,11 @@ fn tunnels_that_begin_and_end_on_a_path_cancel() {
         "monitor() <-> frames_in() <-> between() <-> frames_out()",
         "monitor() <-> frames_in() <-> forwarder() <-> between() <-> frames_out()",
         "monitor() <-> packets_in() <-> between() <-> packets_out()",
+        "monitor() <-> frames_in() <-> length() <-> frames_out()",
+        "monitor() <-> packets_in() <-> length() <-> packets_out()",
         "monitor() <-> packets_in() <-> packets_out() <-> frames_in() <-> between() <-> frames_out()",
     ] {
-        let chain = through_tunnels(BETWEEN, between);
+        let chain = through_tunnels(&format!("{BETWEEN} {LENGTH_AND_PORT}"), between);
         let stimuli = rounds(2 * ROUNDS);
         same(&chain, &stimuli);
         // At first, flows have records that end where the tunnel begins, and records behind it.
@@ -304,7 +306,6 @@ fn tunnels_that_do_not_cancel_begin_at_the_end_of_a_record() {
         nf half() {{ match {{ has gre => {{ pop ip else drop \"no packet\"; output; }} else => output; }} }}"
     );
     for between in [
-        "monitor() <-> frames_in() <-> length() <-> frames_out()",
         "monitor() <-> frames_in() <-> port() <-> frames_out()",
         "monitor() <-> frames_in() <-> inside() <-> frames_out()",
         "monitor() <-> frames_in() <-> packets_in() <-> packets_out() <-> frames_out()",
