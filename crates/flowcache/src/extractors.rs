@@ -81,6 +81,17 @@ impl Extractors {
         }
     }
 
+    /// Replaces the extractor of a program by one whose keys have all bits that the packets of a
+    /// flow have in common.
+    pub(crate) fn make_whole(&mut self, number: u32, programs: &impl Programs) {
+        let residual = programs.residual(number as usize);
+        if let (Some(extractor), Some(residual)) =
+            (self.programs.get_mut(number as usize), residual)
+        {
+            *extractor = Some(KeyExtractor::open(residual.shape, self.steered.as_ref()));
+        }
+    }
+
     /// The extractor of a program.
     #[inline(always)]
     pub(crate) fn program(&self, number: usize) -> Option<&KeyExtractor> {

@@ -16,6 +16,7 @@ use braid_packet::rewrite::{
 };
 use braid_packet::{Base, Bits, Field, Header, Layout, Packet};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// The largest number of VLAN tags of a packet at any time. With one more tag, the parser
@@ -62,6 +63,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) wrapped: Option<Box<Wrapped>>,
     /// Behind the start of a tunnel: the bits of the key, if programs may read others.
     pub(crate) covered: Option<[u8; WIDE_BYTES]>,
+    /// Whether a program has read bits that the key lacks, although it could have them.
+    pub(crate) lacks_key: Cell<bool>,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) rewrite: Rewrite,
     /// VLAN tags that functions have removed and added.
@@ -113,6 +116,7 @@ impl<'a> Headers<'a> {
             sealed: false,
             wrapped: None,
             covered: None,
+            lacks_key: Cell::new(false),
             rewrite: Rewrite::NONE,
             vlans: Retag::default(),
             follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
@@ -363,8 +367,10 @@ impl<'a> Headers<'a> {
 
     /// Whether bits of the kind that keys have are in the keys of this record.
     fn is_covered(&self, bits: Bits) -> bool {
-        let is_ignored = self.mutants.has(RecordMutant::KeyTooNarrow);
-        is_ignored || self.covered.is_none_or(|covered| bits.are_in(&covered).1)
+        let is_covered = self.covered.is_none_or(|covered| bits.are_in(&covered).1)
+            || self.mutants.has(RecordMutant::KeyTooNarrow);
+        self.lacks_key.set(self.lacks_key.get() || !is_covered);
+        is_covered
     }
 
     /// Marks the checksums that cover a field as updated.

@@ -47,6 +47,8 @@ pub(crate) struct KeyExtractor {
     left_out: u32,
     /// Whether records end where a tunnel begins, because no record was found to go through it.
     pub(crate) ends_at_tunnels: bool,
+    /// Whether the keys have all bits that the packets of a flow have in common.
+    pub(crate) is_whole: bool,
 }
 
 /// The number of attempts in a row that may fail before any is left out. Some flows of a program
@@ -97,14 +99,17 @@ impl KeyExtractor {
             losses: 0,
             left_out: 0,
             ends_at_tunnels: false,
+            is_whole: false,
         }
     }
 
-    /// An extractor for the flows of a chain with native functions. Functions may read any field,
-    /// so the keys have all bits that are the same in all packets of a flow.
+    /// An extractor for the flows of a chain with native functions, and for the flows of a program
+    /// behind which other programs read more. Functions may read any field, so the keys have all
+    /// bits that are the same in all packets of a flow.
     pub(crate) fn open(shape: HeaderMask, steered: Option<&Steered>) -> Self {
         let all = FIELDS.iter().map(|info| LookedAt::Loaded(info.field)).chain([LookedAt::Tags]);
-        Self::by(|outline| key_mask(shape, outline, all.clone(), steered))
+        let by = Self::by(|outline| key_mask(shape, outline, all.clone(), steered));
+        Self { is_whole: true, ..by }
     }
 
     /// The link addresses of a packet with a narrow key, as far as they belong to its flow.

@@ -287,7 +287,7 @@ impl FlowCache {
         at_hand: (&Packet, &Layout),
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
-        let Self { findings, scripts, extractors, .. } = self;
+        let Self { batch, findings, scripts, extractors, .. } = self;
         (findings.recording.is_wanted, findings.prefix) = (scripts.is_wanted(), None);
         let mut one = Specialiser::new(
             (entry, extractors.get(entry)),
@@ -305,12 +305,18 @@ impl FlowCache {
             }
             _ => one.run(start, world, host.words),
         };
-        let ends_at_tunnels = one.tunnels == Tunnels::Closed;
-        if let Some(extractor) = extractors.get_mut(entry)
-            && ends_at_tunnels != extractor.ends_at_tunnels
-        {
-            extractor.ends_at_tunnels = ends_at_tunnels;
-            scripts.clear();
+        match (one.tunnels, extractors.get_mut(entry)) {
+            (Tunnels::Closed, Some(extractor)) if !extractor.ends_at_tunnels => {
+                extractor.ends_at_tunnels = true;
+                scripts.clear();
+            }
+            (Tunnels::Unkeyed, _) => {
+                extractors.make_whole(entry, host.programs);
+                scripts.clear();
+                // The other packets of the batch have keys of the old kind.
+                batch.have_no_flow(0..batch.flows.len());
+            }
+            _ => {}
         }
         let goal = goal.ok()?;
         let pays = self.findings.loss().is_none();

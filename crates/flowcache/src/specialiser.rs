@@ -44,6 +44,8 @@ pub(crate) enum Tunnels {
     Met,
     /// The path ends where a tunnel begins.
     Closed,
+    /// Behind a tunnel, a program reads bits that the key lacks. There is no path.
+    Unkeyed,
 }
 
 /// A specialisation: one run without effect.
@@ -67,6 +69,8 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) tunnels: Tunnels,
     /// The mask of the key if the key has only the bits that the first program reads.
     pub(crate) covered: Option<[u8; WIDE_BYTES]>,
+    /// Whether the key has all bits that the packets of a flow have in common.
+    pub(crate) has_whole_key: bool,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -107,6 +111,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             end: None,
             tunnels,
             covered,
+            has_whole_key: extractor.is_none_or(|extractor| extractor.is_whole),
         })
     }
 

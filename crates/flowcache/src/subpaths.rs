@@ -72,6 +72,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let is_inside = self.headers.wrapped.is_some();
         let end = self.end_before(&stop, world.0).filter(|_| !is_inside);
         let lasts = end.is_some() || self.is_kept_out(&stop);
+        if self.tunnels == Tunnels::Met && self.headers.lacks_key.get() && !self.has_whole_key {
+            self.tunnels = Tunnels::Unkeyed;
+            return Err(stop);
+        }
         if self.tunnels == Tunnels::Met && lasts {
             self.tunnels = Tunnels::Closed;
             self.again();
@@ -283,7 +287,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             && match self.tunnels {
                 Tunnels::Open => begins(),
                 Tunnels::Met => true,
-                Tunnels::Closed => false,
+                Tunnels::Closed | Tunnels::Unkeyed => false,
             }
     }
 
@@ -314,7 +318,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     fn enter_tunnel(&mut self) -> Option<()> {
         let outer = match &self.findings.path.effects.outer[..] {
             [] => return Some(()),
-            [outer] if self.tunnels != Tunnels::Closed => outer,
+            [outer] if matches!(self.tunnels, Tunnels::Open | Tunnels::Met) => outer,
             _ => return None,
         };
         if self.headers.wrapped.is_none() {

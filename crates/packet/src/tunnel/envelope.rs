@@ -114,8 +114,8 @@ impl Envelope {
         (range.end <= self.bytes.len() && computed.all(is_apart)).then_some(range)
     }
 
-    /// Whether a field of a packet in these headers is one of their lengths. `start` and `layout` are
-    /// as in [`Self::place`].
+    /// Whether a field of a packet in these headers is one of their lengths. `start` and `layout`
+    /// are as in [`Self::place`].
     #[must_use]
     pub fn counts(&self, start: usize, layout: &Layout, field: Field) -> bool {
         let at = place(layout, field).filter(|place| place.len == 2).map(|place| place.offset);

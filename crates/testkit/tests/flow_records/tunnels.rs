@@ -282,6 +282,9 @@ fn tunnels_that_begin_and_end_on_a_path_cancel() {
         "monitor() <-> packets_in() <-> between() <-> packets_out()",
         "monitor() <-> frames_in() <-> length() <-> frames_out()",
         "monitor() <-> packets_in() <-> length() <-> packets_out()",
+        // The first program reads no ports.
+        "packets_in() <-> packets_out()",
+        "forwarder() <-> packets_in() <-> between() <-> packets_out()",
         "monitor() <-> packets_in() <-> packets_out() <-> frames_in() <-> between() <-> frames_out()",
     ] {
         let chain = through_tunnels(&format!("{BETWEEN} {LENGTH_AND_PORT}"), between);
