@@ -57,6 +57,7 @@ pub use points::fits;
 use braid_ir::chain::Chain;
 use braid_ir::graph::Graph;
 use braid_ir::residual::{Extent, Point, Residual, Site};
+use braid_packet::Header;
 use draft::Draft;
 use follow::Synth;
 use points::Points;
@@ -91,8 +92,11 @@ pub(crate) fn execute(input: &Input<'_>) -> Outcome {
     let mut synth = Synth::new(draft, Points::new(chain, graph, point, extent));
     synth.follow();
     let guarded = guarded && synth.main_path_first();
-    let (draft, visits) = synth.done();
+    let (mut draft, visits) = synth.done();
     let stats = draft.stats;
+    if tunnel::goes_on_in_tunnel(&draft.blocks.all) {
+        draft.entering.asked |= headers::EVERY & !Header::bits(Header::PASSING);
+    }
     let program = emit::emit(&draft.values, draft.blocks, point, draft.entering.shape(), visits);
     Outcome { program, guarded, stats }
 }

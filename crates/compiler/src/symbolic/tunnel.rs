@@ -8,7 +8,7 @@ use super::mutants::SynthMutant;
 use super::visit::Visit;
 use super::write::freshen;
 use braid_ir::model::{Inner, Op, Ty};
-use braid_ir::residual::What;
+use braid_ir::residual::{Block, End, Exit, Fate, Step, What};
 use braid_packet::{FIELDS, Field, Header};
 
 /// Executes an operation on outer headers.
@@ -19,10 +19,6 @@ pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, o
         _ => return,
     };
     freshen(draft, path);
-    if let Op::Encapsulate { .. } = op {
-        // A flow record may follow packets through the tunnel. Then any of their headers matter.
-        draft.entering.asked |= EVERY & !Header::bits(Header::PASSING);
-    }
     // Whether the length changes is only known when the program runs.
     draft.count_now(path);
     let mut op = op.clone();
@@ -49,4 +45,12 @@ pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, o
     if !draft.has_mutant(SynthMutant::TunnelFieldsKept) {
         path.state.reload(fields);
     }
+}
+
+/// Whether packets of a program go on to other programs in a tunnel. A flow record may follow them
+/// through the tunnel, so any of their headers matter.
+pub(super) fn goes_on_in_tunnel(blocks: &[Block]) -> bool {
+    let is_push = |step: &Step| matches!(step.what, What::Op(Op::Encapsulate { .. }));
+    let goes_on = |block: &Block| matches!(&block.end, End::Exit(Exit { fate: Fate::Go(_), .. }));
+    blocks.iter().any(|block| block.steps.iter().any(is_push)) && blocks.iter().any(goes_on)
 }
