@@ -126,12 +126,9 @@ impl FlowCache {
             self.batch.find_open_flows(state, &mut self.extractors, point, one);
         } else {
             self.extractors.add(host.programs);
-            let number = program.unwrap_or(usize::MAX);
-            match self.extractors.program(number) {
-                Some(extractor) => {
-                    let of = (extractor, number as u32);
-                    self.batch.find_flow(state, of, at, (&*packet, layout));
-                }
+            let of = |program| Some((self.extractors.program(program)?, program as u32));
+            match program.and_then(of) {
+                Some(of) => self.batch.find_flow(state, of, at, (&*packet, layout)),
                 None => self.batch.have_no_flow(at..at + 1),
             }
         }

@@ -416,9 +416,9 @@ impl<'a> Headers<'a> {
         (self.sealed, self.stale, self.shape) = (false, true, shape);
     }
 
-    /// Parses the packet.
+    /// Takes note that the packet was parsed, so that its fields are where the layout shows them.
     pub(crate) fn parse(&mut self) {
-        // In front of the outer headers, the link header stays.
+        // A link header in front of the outer headers stays as it was.
         let is_known = |wrapped: &Wrapped| !wrapped.has(Field::EthSrc);
         self.stale = self.sealed && !self.wrapped.as_deref().is_some_and(is_known);
     }

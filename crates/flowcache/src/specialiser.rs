@@ -67,10 +67,9 @@ pub(crate) struct Specialiser<'a, F> {
     /// Where the path of the record ends, if it is a part of the packets' path.
     pub(crate) end: Option<PathEnd>,
     pub(crate) tunnels: Tunnels,
-    /// The mask of the key if the key has only the bits that the first program reads.
+    /// The mask of the key if the key has only the bits that the first program reads. `None` if it
+    /// has all bits that the packets of a flow have in common.
     pub(crate) covered: Option<[u8; WIDE_BYTES]>,
-    /// Whether the key has all bits that the packets of a flow have in common.
-    pub(crate) has_whole_key: bool,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -88,14 +87,15 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let now = packet.time_ns.max(functions.now());
         findings.counters.forget();
         findings.start(entry, outline);
-        let mask = extractor.and_then(|extractor| extractor.mask(outline));
         let tunnels = match extractor.is_some_and(|extractor| extractor.ends_at_tunnels) {
             true => Tunnels::Closed,
             false => Tunnels::Open,
         };
-        let covered = (entry < OPEN).then(|| mask.map_or([0; WIDE_BYTES], bytes));
+        let narrower = extractor.filter(|extractor| !extractor.is_whole);
+        let covered =
+            narrower.map(|extractor| extractor.mask(outline).map_or([0; WIDE_BYTES], bytes));
         findings.mutants = functions.state().dependents().mutants();
-        // Only paths through one program have scripts.
+        // Paths that may lead to native functions have no scripts.
         findings.recording.start(entry < OPEN, findings.mutants);
         Some(Self {
             number: NONE,
@@ -111,7 +111,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             end: None,
             tunnels,
             covered,
-            has_whole_key: extractor.is_none_or(|extractor| extractor.is_whole),
         })
     }
 
@@ -480,6 +479,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let longer = self.longer();
         self.findings.recording.load(&self.headers, longer, out, field);
         Some(())
+    }
+
+    /// Assigns a field of the outer headers.
+    fn write_outer(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
+        self.findings.fix(values, id)?;
+        self.findings.pin(values, id);
+        self.headers.wrapped.as_mut()?.set(field, values.get(id))
     }
 
     /// Assigns a field.

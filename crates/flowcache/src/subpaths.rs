@@ -16,7 +16,7 @@ use crate::findings::Findings;
 use crate::goal::{Goal, PathEnd};
 use crate::guard::Number;
 use crate::host::{Cut, Functions, Programs};
-use crate::key::LENGTH;
+use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
@@ -69,17 +69,21 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Goal, Stop> {
         let whole = self.run_settled(start, world, memory);
         let Err(stop) = whole else { return whole };
-        let is_inside = self.headers.wrapped.is_some();
-        let end = self.end_before(&stop, world.0).filter(|_| !is_inside);
-        let lasts = end.is_some() || self.is_kept_out(&stop);
-        if self.tunnels == Tunnels::Met && self.headers.lacks_key.get() && !self.has_whole_key {
-            self.tunnels = Tunnels::Unkeyed;
-            return Err(stop);
-        }
-        if self.tunnels == Tunnels::Met && lasts {
-            self.tunnels = Tunnels::Closed;
-            self.again();
-            return self.run(start, world, memory);
+        // A record cannot end in a tunnel, but where the tunnel begins.
+        let end = match self.headers.wrapped {
+            Some(_) => None,
+            None => self.end_before(&stop, world.0),
+        };
+        if self.tunnels == Tunnels::Met {
+            if self.headers.lacks_key.get() {
+                self.tunnels = Tunnels::Unkeyed;
+                return Err(stop);
+            }
+            if end.is_some() || self.is_kept_out(&stop) {
+                self.tunnels = Tunnels::Closed;
+                self.again();
+                return self.run(start, world, memory);
+            }
         }
         let Some(end) = end else { return Err(stop) };
         let mut guards = Vec::new();
@@ -305,7 +309,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Takes note that a program is only for packets with some of these headers. `None` if the key
     /// does not tell whether a packet has them.
     fn care_for(&mut self, headers: u128) -> Option<()> {
-        let is_known = self.covered.is_none() || self.tunnels != Tunnels::Met;
+        // Where packets may meet native functions, a record is for packets of one shape.
+        let is_known = self.findings.path.entry >= OPEN || self.tunnels != Tunnels::Met;
         if !is_known && headers & !self.findings.care != 0 {
             return None;
         }
@@ -370,7 +375,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 findings.recording.define(id, |out| ScriptStep::Length { out, longer: add });
                 ValueDependency::Number { number: LENGTH, shift: 0, add }
             }
-            Depends::InnerLength(inner) => {
+            Depends::InnerLength => {
+                let inner = if headers.outline.is_ip6 { Field::Ip6Len } else { Field::IpLen };
                 let bits =
                     Bits::of(inner, headers.outline, &|header| Some(headers.layout.has(header)))?;
                 let add = u16::try_from(value - headers.packet.get(headers.layout, inner)?).ok()?;
@@ -390,18 +396,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         values.set(id, value);
         findings.set_dependency(id, dependency);
         Some(())
-    }
-
-    /// Assigns a field of the outer headers.
-    pub(crate) fn write_outer(
-        &mut self,
-        values: &Values<'_>,
-        field: Field,
-        id: ValueId,
-    ) -> Option<()> {
-        self.findings.fix(values, id)?;
-        self.findings.pin(values, id);
-        self.headers.wrapped.as_mut()?.set(field, values.get(id))
     }
 
     /// Removes everything up to `offset` bytes behind a header. `None` if these are not exactly the

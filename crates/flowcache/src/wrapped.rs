@@ -16,7 +16,7 @@ pub(crate) enum Depends {
     /// The packet's length on the wire, plus a constant.
     WireLength,
     /// The length in the IP header inside, plus a constant.
-    InnerLength(Field),
+    InnerLength,
     /// Something else in the packet.
     Packet,
 }
@@ -28,20 +28,19 @@ pub(crate) struct Wrapped {
     /// Where the outer headers begin.
     start: usize,
     pub(crate) outer: OuterHeaders,
-    is_ip6_inside: bool,
 }
 
 impl Wrapped {
-    /// A packet in outer headers, which the parser must recognise as a whole in
-    /// front of the payload.
+    /// Puts a packet into outer headers. `None` unless the parser recognises all of these headers,
+    /// in all packets of the record, and takes what is behind them for the payload.
     pub(crate) fn new(inside: &Packet, outer: &OuterHeaders) -> Option<Self> {
         let known: usize = outer.parts.iter().filter_map(|part| added_len(*part)).sum();
         let has_ip = outer.parts.iter().any(|part| matches!(part, Header::Ip4 | Header::Ip6));
         if known != outer.envelope.len() || !has_ip {
             return None;
         }
-        let (mut packet, inner) = (inside.clone(), inside.parse());
-        if !outer.envelope.add(&mut packet, &inner, |_| ()) {
+        let mut packet = inside.clone();
+        if !outer.envelope.add(&mut packet, &inside.parse(), |_| ()) {
             return None;
         }
         let layout = packet.parse();
@@ -52,8 +51,7 @@ impl Wrapped {
         let is_whole = layout.malformed().is_none()
             && !layout.is_encapsulated()
             && layout.payload_offset() <= start + known;
-        let is_ip6_inside = inner.has(Header::Ip6);
-        let wrapped = Self { packet, layout, start, outer: outer.clone(), is_ip6_inside };
+        let wrapped = Self { packet, layout, start, outer: outer.clone() };
         // The port tells the parser what follows.
         let dport = wrapped.place(Field::UdpDport);
         (is_whole && dport.is_none_or(|dport| !wrapped.is_stored(&dport))).then_some(wrapped)
@@ -83,10 +81,9 @@ impl Wrapped {
             }
             _ if self.place(field).is_some_and(|place| !self.is_stored(&place)) => Depends::Nothing,
             _ if !self.outer.envelope.counts(self.start, &self.layout, field) => Depends::Packet,
-            _ => match (self.outer.envelope.inner(), self.is_ip6_inside) {
-                (Inner::Frame, _) => Depends::WireLength,
-                (Inner::Packet, true) => Depends::InnerLength(Field::Ip6Len),
-                (Inner::Packet, false) => Depends::InnerLength(Field::IpLen),
+            _ => match self.outer.envelope.inner() {
+                Inner::Frame => Depends::WireLength,
+                Inner::Packet => Depends::InnerLength,
             },
         }
     }

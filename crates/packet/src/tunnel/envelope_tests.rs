@@ -3,8 +3,7 @@
 use super::tests::{SHAPES, hex, packet, tunnels};
 use super::*;
 
-/// The same headers with every bit of the contents in turn as it is and inverted, where an envelope
-/// leaves this bit to the contents.
+/// One free byte after the other is changed, around packets that are longer than the envelope's.
 #[test]
 fn an_envelope_adds_what_encapsulation_adds() {
     let mut free_bytes = 0;
@@ -13,9 +12,9 @@ fn an_envelope_adds_what_encapsulation_adds() {
             let contents = hex(&text);
             let words = bytes::words_of(&contents);
             let small = packet(shape, b"");
-            let new = |contents: &[u128]| {
+            let new = |words: &[u128]| {
                 let place = (inner, parts);
-                Envelope::new(&small, &small.parse(), place, (words_len(&text), contents))
+                Envelope::new(&small, &small.parse(), place, (contents.len(), words))
             };
             let sums = parts.contains(&Header::Ip6) && parts.contains(&Header::Udp);
             assert_eq!(new(&words).is_none(), sums, "{parts:?}");
@@ -38,10 +37,6 @@ fn an_envelope_adds_what_encapsulation_adds() {
         }
     }
     assert!(free_bytes > 1000, "{free_bytes}");
-}
-
-fn words_len(text: &str) -> usize {
-    hex(text).len()
 }
 
 /// Bits that headers and packets decide are not free: versions, lengths, checksums, what announces
