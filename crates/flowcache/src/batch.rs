@@ -7,10 +7,11 @@
 use crate::extractors::Extractors;
 use crate::filter::Filter;
 use crate::host::{Programs, State};
-use crate::key::{IS_WIDE, KeyExtractor, OPEN, kind, of_kind};
+use crate::key::{IS_PEELED, IS_WIDE, KeyExtractor, OPEN, is_peeled, kind, of_kind};
 use crate::slab::NONE;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_packet::rewrite::{NARROW, WIDE, Window};
+use braid_packet::tunnel::look_inside;
 use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
@@ -40,6 +41,12 @@ impl Flow {
         self.kind & IS_WIDE == 0
     }
 
+    /// Whether it is the flow of a packet in a tunnel.
+    #[inline(always)]
+    pub(crate) fn is_peeled(&self) -> bool {
+        self.kind != NONE && is_peeled(self.kind)
+    }
+
     /// The number of the extractor that made the key.
     pub(crate) fn extractor(&self) -> u32 {
         of_kind(self.kind).0
@@ -51,6 +58,9 @@ pub(crate) struct Batch {
     pub(crate) flows: [Flow; BATCH],
     /// The wide keys, for packets that have one.
     pub(crate) wide: [Window<WIDE>; BATCH],
+    /// For the flows of packets in tunnels: the layout of the packet inside, and by how many bytes
+    /// it is shorter.
+    pub(crate) inside: [(Layout, usize); BATCH],
     /// How many records had ended when these records were found.
     pub(crate) ended: u64,
     /// The number of attempts to make a record.
@@ -61,7 +71,14 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0, tried: 0, counted: 0 }
+        Self {
+            flows: [Flow::NO; BATCH],
+            wide: [[0; WIDE]; BATCH],
+            inside: std::array::from_fn(|_| (Layout::default(), 0)),
+            ended: 0,
+            tried: 0,
+            counted: 0,
+        }
     }
 
     /// Looks up the records again for the packets whose hashes satisfy `is_such`.
@@ -106,15 +123,16 @@ impl Batch {
         programs: &impl Programs,
         extractors: &Extractors,
         entry: Point,
-        (from, packets, layouts): (usize, &[Packet], &[Layout]),
+        (from, packets, layouts): (usize, &mut [Packet], &[Layout]),
     ) -> usize {
         let Some((mut shape, mut program)) = programs.last(entry) else {
             self.have_no_flow(from..from + packets.len());
             return 0;
         };
         let records = state.dependents();
-        let Self { flows, wide, .. } = self;
+        let Self { flows, wide, inside, .. } = self;
         let (flows, wide) = (&mut flows[from..][..packets.len()], &mut wide[from..]);
+        let inside = &mut inside[from..];
         let mut at = 0;
         loop {
             let (extractor, number) = (extractors.program(program), program as u32);
@@ -122,12 +140,17 @@ impl Batch {
                 let run = (&mut flows[at..], &packets[at..], &layouts[at..]);
                 at += narrow_flows(extractor, state, (number, shape), run);
             }
-            let (Some(packet), Some(layout)) = (packets.get(at), layouts.get(at)) else { break };
+            let (Some(packet), Some(layout)) = (packets.get_mut(at), layouts.get(at)) else {
+                break;
+            };
             if shape.fits(layout.presence()) {
-                let wide = |extractor: &KeyExtractor| {
-                    wide_flow(extractor, state, number, (packet, layout), &mut wide[at])
+                let flow = |extractor: &KeyExtractor| {
+                    let inside = (&mut wide[at], &mut inside[at]);
+                    peeled_flow(extractor, state, number, (packet, layout), inside).unwrap_or_else(
+                        || wide_flow(extractor, state, number, (packet, layout), &mut wide[at]),
+                    )
                 };
-                flows[at] = extractor.map_or(Flow::NO, wide);
+                flows[at] = extractor.map_or(Flow::NO, flow);
             } else if let Some(other) = programs.known(entry, layout.presence())
                 && let Some(residual) = programs.residual(other)
             {
@@ -234,4 +257,26 @@ fn wide_flow(
     let record = state.dependents().find(hash, &key, kind).unwrap_or(NONE);
     *wide = key;
     Flow { hash, kind, record, ..Flow::NO }
+}
+
+/// Finds the flow of a packet in a tunnel, if the flows of the extractor are those of the packets
+/// inside, and the packet has one. Stores its key and what is known of the packet inside.
+#[inline(always)]
+fn peeled_flow(
+    extractor: &KeyExtractor,
+    state: &State,
+    program: u32,
+    (packet, layout): (&mut Packet, &Layout),
+    (wide, inside): (&mut Window<WIDE>, &mut (Layout, usize)),
+) -> Option<Flow> {
+    let peel = extractor.peel?;
+    let outer = (peel.inner, peel.last);
+    let less = look_inside(packet, layout, outer, peel.offset, &mut inside.0)?;
+    inside.1 = less;
+    let (key, outline) = extractor.peeled_key((packet, layout), (&inside.0, less))?;
+    let hash = state.tables().hash().hash_words(&key);
+    let kind = kind(program, Some(outline)) | IS_PEELED;
+    let record = state.dependents().find(hash, &key, kind).unwrap_or(NONE);
+    *wide = key;
+    Some(Flow { hash, kind, record, ..Flow::NO })
 }

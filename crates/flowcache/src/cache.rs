@@ -165,7 +165,7 @@ impl FlowCache {
     pub fn look_at<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
-        packets: &[Packet],
+        packets: &mut [Packet],
         layouts: &[Layout],
     ) -> usize {
         self.clear_up(host.functions);
@@ -204,7 +204,7 @@ impl FlowCache {
     pub(crate) fn find_flows<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
-        packets: &[Packet],
+        packets: &mut [Packet],
         layouts: &[Layout],
     ) -> usize {
         let now = host.functions.now();
@@ -221,7 +221,7 @@ impl FlowCache {
             extractors.add(host.programs);
         }
         let mut from = 0;
-        for run in packets.chunk_by(|one, next| one.ingress == next.ingress) {
+        for run in packets.chunk_by_mut(|one, next| one.ingress == next.ingress) {
             let range = from..from + run.len();
             from = range.end;
             let entry = run.first().map(|packet| onward(host.graph.entry(packet.ingress)));
@@ -230,13 +230,14 @@ impl FlowCache {
                 batch.have_no_flow(range);
                 continue;
             };
-            let all = (range.start, run, layouts);
             if extractors.is_open {
+                let all = (range.start, &*run, layouts);
                 batch.find_open_flows(state, extractors, entry, all);
                 continue;
             }
+            let all = (range.start, &mut *run, layouts);
             let found = batch.find_flows(state, host.programs, extractors, entry, all);
-            if found < run.len() {
+            if found < range.len() {
                 from = range.start + found;
                 break;
             }

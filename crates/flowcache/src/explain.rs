@@ -14,6 +14,7 @@ use crate::host::{Functions, Host, Programs};
 use crate::key::is_key;
 use crate::listing::FlowTemplate;
 use crate::obstacle::{NoRecording, Obstacle, Stopped, Varying};
+use crate::peeled::{Arrived, InsidePacket};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
 use crate::subpaths::Stop;
@@ -87,12 +88,16 @@ pub enum Reason {
     Outdated(Vec<Basis>, Option<Obstacle>),
     /// The packet's link addresses differ from those of the record.
     Link,
+    /// The packet in the tunnel has other headers than those of the record.
+    Inside,
     /// The packet does not pass a guard of the record's template.
     Guard {
         /// The template.
         template: Box<FlowTemplate>,
         /// The guard.
         guard: Guard,
+        /// Whether it is about the outer headers of a tunnel that ends on the path.
+        is_outer: bool,
         /// The number that it tests.
         is: u32,
     },
@@ -108,6 +113,14 @@ pub enum Reason {
     Full,
     /// No record can be made.
     Impossible(Obstacle),
+}
+
+/// The first of these guards that does not hold for a packet, `is_outer` and the number that it
+/// tests.
+fn failed(guards: &[Guard], packet: &Packet, is_outer: bool) -> Option<(Guard, bool, u32)> {
+    let (data, wire_len) = (packet.data(), packet.wire_len);
+    let guard = guards.iter().find(|guard| !guard.holds(data, wire_len))?;
+    Some((*guard, is_outer, guard.number.of(data, wire_len)))
 }
 
 fn failure(why: Reason) -> PacketPath {
@@ -173,8 +186,9 @@ struct Explainer<'a, 'h, P, F> {
 
 impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     fn foresee(&mut self, point: Point, packet: &Packet, layout: &Layout) -> PacketPath {
-        let one = (std::slice::from_ref(packet), std::slice::from_ref(layout));
-        self.cache.find_flows(&mut self.host, one.0, one.1);
+        let mut one = packet.clone();
+        let all = (std::slice::from_mut(&mut one), std::slice::from_ref(layout));
+        self.cache.find_flows(&mut self.host, all.0, all.1);
         let flow = self.cache.batch.flows[0];
         if flow.kind == NONE {
             return PacketPath::miss(self.without_flow(point, layout));
@@ -223,15 +237,23 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         if records.is_template_outdated(number) {
             return Some(Reason::Outdated(path.bases.clone(), None));
         }
-        let data = packet.data();
-        if !template.link.holds(data) {
+        let mut inner = packet;
+        let inside = self.cache.inside(self.cache.batch.flows[0], 0, packet);
+        let mut failing = None;
+        if let Some(front) = &path.front {
+            let inside = inside.as_ref().filter(|one| front.shape.fits(one.layout.presence()));
+            let Some(inside) = inside else { return Some(Reason::Inside) };
+            inner = &inside.packet;
+            failing = failed(&front.guards, packet, true);
+        }
+        if !template.link.holds(inner.data()) {
             return Some(Reason::Link);
         }
-        if let Some(guard) = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len)) {
+        if let Some((guard, is_outer, is)) = failing.or_else(|| failed(&path.guards, inner, false))
+        {
             let world = (self.host.programs, &*self.host.functions);
             let template = Box::new(FlowTemplate::new(self.cache, number, world)?);
-            let is = guard.number.of(data, packet.wire_len);
-            return Some(Reason::Guard { template, guard: *guard, is });
+            return Some(Reason::Guard { template, guard, is_outer, is });
         }
         let time = packet.time_ns.max(self.host.functions.now());
         let bindings = self.cache.bindings(record);
@@ -279,7 +301,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let elsewhere = Some(Obstacle::Path(Stopped::Headers));
         let worker = self.host.functions.chain().worker(packet, layout);
         let Some(start) = self.cache.extractors.start(flow.extractor()) else { return elsewhere };
-        let (at_hand, mut findings) = ((packet, layout), Findings::new());
+        let inside = self.cache.inside(flow, 0, packet);
+        let inside = inside.as_ref().map(InsidePacket::lent);
+        let (at_hand, mut findings) = (Arrived { packet, layout, inside }, Findings::new());
         let host = &mut self.host;
         let (functions, out) = (&mut *host.functions, &mut *host.out);
         let entry = (flow.extractor(), self.cache.extractors.get(flow.extractor()));

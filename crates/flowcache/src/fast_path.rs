@@ -13,7 +13,8 @@ use crate::template::Template;
 use braid_ir::engine::Outputs;
 use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW, Outline, WIDE, widened};
+use braid_packet::rewrite::{NARROW, Outline, WIDE, narrowed, widened};
+use braid_packet::tunnel::leave;
 use braid_packet::{Layout, Packet};
 use std::slice::{from_mut, from_ref};
 
@@ -75,7 +76,8 @@ impl FlowCache {
             }
             let all = (templates, &self.bindings, self.counted.get_mut());
             out.at(first + at);
-            let taken = take(all, &mut **functions, flows[at], (packet, layout), time, &mut **out);
+            let flow = (flows[at], &self.batch.inside[from + at]);
+            let taken = take(all, &mut **functions, flow, (packet, layout), time, &mut **out);
             let Some((reached, goes_on)) = taken else { break };
             now = time;
             if goes_on.is_some() {
@@ -112,6 +114,9 @@ impl FlowCache {
     ) -> Rest {
         let state = host.functions.state();
         let mutants = state.dependents().mutants();
+        if self.goes_whole(at) {
+            return Rest::Lacks;
+        }
         // One engine for several workers chooses a packet's worker where the packet enters.
         let steers = host.functions.chain().steers() && !mutants.has(RecordMutant::RestSteered);
         let program = host.programs.known(point, layout.presence());
@@ -164,6 +169,15 @@ impl FlowCache {
         }
     }
 
+    /// Whether the packet at `at` of the batch will have a record for its whole path, from a tunnel
+    /// on. It needs no other one then.
+    #[expect(clippy::indexing_slicing, reason = "each packet of a batch has a flow")]
+    fn goes_whole(&self, at: usize) -> bool {
+        let flow = self.batch.flows[at];
+        let extractor = self.extractors.get(flow.extractor()).filter(|_| flow.is_peeled());
+        extractor.is_some_and(|extractor| extractor.losses == 0)
+    }
+
     /// Applies its record to the packet at `at` of the batch, whose output has this number. Returns
     /// where the packet ends or goes on. `None` if it has no record that it can take.
     #[expect(clippy::indexing_slicing, reason = "each packet of a batch has a flow")]
@@ -186,6 +200,7 @@ impl FlowCache {
             (0, _) => {
                 let all = (templates, &self.bindings, self.counted.get_mut());
                 host.out.at(output);
+                let flow = (flow, &self.batch.inside[at]);
                 take(all, host.functions, flow, (packet, layout), time, host.out)?
             }
             _ => (reached, None),
@@ -249,8 +264,8 @@ type Shared<'a> = (&'a [Template], &'a [Vec<Bindings>; 2], &'a mut Counted);
 fn take(
     (templates, bindings, counted): Shared<'_>,
     functions: &mut impl Functions,
-    flow: Flow,
-    (packet, layout): (&mut Packet, &Layout),
+    (flow, inside): (Flow, &(Layout, usize)),
+    (packet, mut layout): (&mut Packet, &Layout),
     time: u64,
     out: &mut dyn Outputs,
 ) -> Option<(Reached, Option<Onward>)> {
@@ -259,7 +274,14 @@ fn take(
     let records = functions.state().dependents();
     let is_lost = records.has_mutant(RecordMutant::OnwardLost);
     let template = templates.get(records.template(flow.record) as usize)?;
-    if !template.fits(packet) || !records.can_count(flow.record, packet.wire_len) {
+    let (mut data, mut wire_len) = (packet.data(), packet.wire_len);
+    if let Some(front) = &template.front {
+        if !front.fits(packet, &inside.0) {
+            return None;
+        }
+        (data, wire_len) = (data.get(inside.1..)?, wire_len - u32::try_from(inside.1).ok()?);
+    }
+    if !template.fits_bytes(packet, data, wire_len) || !records.can_count(flow.record, wire_len) {
         return None;
     }
     if bindings.is_some_and(|bindings| !bindings.are_ready(functions, layout, time)) {
@@ -271,8 +293,19 @@ fn take(
     {
         return None;
     }
+    let mut is_short = false;
+    if let Some(front) = &template.front {
+        leave(packet, front.inner, inside.1);
+        (layout, is_short) = (&inside.0, front.is_narrow);
+    }
     let (records, _) = functions.parts().1.parts();
-    let new = if !flow.is_narrow() {
+    let new = if !flow.is_narrow() && is_short {
+        let record = records.get::<WIDE, WIDE>(flow.record)?;
+        record.hot.count(time, packet.wire_len);
+        let written = template.narrow.written(&narrowed(&record.head));
+        layout.rewrite_narrow(packet.data_mut(), &template.narrow, &written, record.sums);
+        record.head
+    } else if !flow.is_narrow() {
         let outline = Outline::of(layout)?;
         let record = records.get::<WIDE, WIDE>(flow.record)?;
         record.hot.count(time, packet.wire_len);

@@ -63,6 +63,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) wrapped: Option<Box<Wrapped>>,
     /// Behind the start of a tunnel: the bits of the key, if programs may read others.
     pub(crate) covered: Option<[u8; WIDE_BYTES]>,
+    /// The headers that programs have asked for.
+    pub(crate) asked: Cell<u128>,
     /// Whether a program has read bits that the key lacks, although it could have them.
     pub(crate) lacks_key: Cell<bool>,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
@@ -116,6 +118,7 @@ impl<'a> Headers<'a> {
             sealed: false,
             wrapped: None,
             covered: None,
+            asked: Cell::new(0),
             lacks_key: Cell::new(false),
             rewrite: Rewrite::NONE,
             vlans: Retag::default(),
@@ -470,7 +473,10 @@ impl<'a> Headers<'a> {
         match header {
             Header::Vlan if is_moved => Some(self.tags()? >= 1),
             Header::Vlan2 if is_moved => Some(self.tags()? >= 2),
-            _ => self.shape.has(header),
+            _ => {
+                self.asked.set(self.asked.get() | header.bit());
+                self.shape.has(header)
+            }
         }
     }
 

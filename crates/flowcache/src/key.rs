@@ -6,9 +6,10 @@
 #![expect(clippy::indexing_slicing, reason = "the headers of an outline lie in the wide words")]
 
 use crate::guard::{Link, Number, WIRE};
+use crate::peeled::{KeyMask, Peel};
 use braid_ir::chain::Chain;
 use braid_ir::model::Op;
-use braid_ir::residual::{HeaderMask, Residual, What};
+use braid_ir::residual::{End, HeaderMask, Residual, Step, What};
 use braid_packet::field::Cover;
 use braid_packet::rewrite::{
     NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_words, widened, words,
@@ -16,7 +17,7 @@ use braid_packet::rewrite::{
 use braid_packet::{Bits, FIELDS, Field, Header, Layout, Packet};
 
 /// The position of the protocol in a narrow key: the highest byte of the second word.
-const PROTO_SHIFT: u32 = 56;
+pub(crate) const PROTO_SHIFT: u32 = 56;
 
 /// The number of the first extractor of a chain with native functions
 /// ([`crate::extractors::Extractors`]). Smaller numbers are numbers of programs.
@@ -43,8 +44,14 @@ pub(crate) struct KeyExtractor {
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
     /// The number of attempts in a row that led to no record that saves time, and the number of
     /// next attempts to leave out.
-    losses: u32,
+    pub(crate) losses: u32,
     left_out: u32,
+    /// The tunnel whose end the program is. Flows are those of the packets inside then.
+    pub(crate) peel: Option<Peel>,
+    /// The masks of the keys of such flows, by outline.
+    peeled: [Option<Box<KeyMask>>; OUTLINES],
+    /// Whether it may get one.
+    pub(crate) may_peel: bool,
     /// Whether records end where a tunnel begins, because no record was found to go through it.
     pub(crate) ends_at_tunnels: bool,
     /// Whether the keys have all bits that the packets of a flow have in common.
@@ -98,6 +105,9 @@ impl KeyExtractor {
             wide,
             losses: 0,
             left_out: 0,
+            peel: None,
+            peeled: [const { None }; OUTLINES],
+            may_peel: true,
             ends_at_tunnels: false,
             is_whole: false,
         }
@@ -140,6 +150,17 @@ impl KeyExtractor {
         self.narrow = None;
     }
 
+    /// From now on, the flows of packets in tunnels are those of the packets inside, or (`None`)
+    /// never.
+    pub(crate) fn look_inside(&mut self, peel: Option<Peel>) {
+        self.make_wide();
+        (self.peel, self.may_peel) = (peel, false);
+        self.peeled = self.wide.each_ref().map(|mask| {
+            let mask = mask.as_deref().zip(peel);
+            mask.and_then(|(mask, peel)| KeyMask::of(mask, peel.inner).map(Box::new))
+        });
+    }
+
     /// The mask of wide keys for packets with an outline. It includes the bits of narrow keys.
     pub(crate) fn mask(&self, outline: Outline) -> Option<&Window<WIDE>> {
         self.wide.get(number(outline))?.as_deref()
@@ -156,6 +177,23 @@ impl KeyExtractor {
         Some([words[0] & mask[0], words[1] & mask[1] | u64::from(proto) << PROTO_SHIFT])
     }
 
+    /// The key of a packet in a tunnel, and the number of its outline. The rest is as in
+    /// [`KeyMask::key`].
+    pub(crate) fn peeled_key(
+        &self,
+        (packet, layout): (&Packet, &Layout),
+        inside: (&Layout, usize),
+    ) -> Option<(Window<WIDE>, u32)> {
+        let outline = Outline::of(layout)?;
+        let key = self.peeled_mask(outline)?.key(packet.data(), inside)?;
+        Some((key, number(outline) as u32))
+    }
+
+    /// The mask of the keys of packets in tunnels whose outer headers have an outline.
+    pub(crate) fn peeled_mask(&self, outline: Outline) -> Option<&KeyMask> {
+        self.peeled.get(number(outline))?.as_deref()
+    }
+
     /// A packet's wide key, and the number of its outline. `None` if packets with this outline have
     /// no records.
     pub(crate) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
@@ -168,6 +206,8 @@ impl KeyExtractor {
 
 /// The bit of a kind that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
+/// The bit of a kind that marks the flows of packets in tunnels. Their records are wide.
+pub(crate) const IS_PEELED: u32 = 1 << 30;
 
 /// The kind of a flow's record: the number of the extractor and, if the record is wide, the
 /// packets' outline.
@@ -179,9 +219,15 @@ pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     kind & !IS_WIDE | is_wide
 }
 
+/// Whether records of a kind are for packets that come in a tunnel.
+#[inline(always)]
+pub(crate) fn is_peeled(kind: u32) -> bool {
+    kind & IS_PEELED != 0
+}
+
 /// The extractor and the outline of a kind of records, and whether the records are narrow.
 pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
-    let (outlines, kind) = (OUTLINES as u32 + 1, kind & !IS_WIDE);
+    let (outlines, kind) = (OUTLINES as u32 + 1, kind & !(IS_WIDE | IS_PEELED));
     let (outline, is_narrow) = match kind % outlines {
         0 => (Outline::PLAIN, true),
         number => (outline(number as usize - 1), false),
@@ -238,10 +284,32 @@ enum LookedAt {
     Tags,
 }
 
-/// Everything that a program reads or changes.
+/// The steps of a program in front of the end of a tunnel. Behind it, packets have other headers.
+fn steps_in_front(residual: &Residual) -> impl Iterator<Item = &Step> {
+    let (mut seen, mut found) = (vec![false; residual.blocks.len()], Vec::new());
+    let mut left = vec![0];
+    while let Some(at) = left.pop() {
+        let Some(block) = residual.blocks.get(at) else { continue };
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        let is_end = |step: &Step| matches!(step.what, What::Op(Op::Decapsulate { .. }));
+        let end = block.steps.iter().position(is_end);
+        found.extend(&block.steps[..end.unwrap_or(block.steps.len())]);
+        match &block.end {
+            _ if end.is_some() => {}
+            End::Jump(to) => left.push(to.block.index()),
+            End::Branch { yes, no, .. } => left.extend([yes, no].map(|to| to.block.index())),
+            End::Exit(_) | End::Hold { .. } => {}
+        }
+    }
+    found.into_iter()
+}
+
+/// Everything that a program reads or changes. No record is for packets that do not leave a tunnel
+/// where the program tries to end it.
 fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
-    let steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    steps.flat_map(|step| {
+    steps_in_front(residual).flat_map(|step| {
         let (one, fields) = match &step.what {
             What::Op(Op::Load { field, .. }) => (Some(LookedAt::Loaded(*field)), &[][..]),
             // No tunnel holds a packet behind SNAP, whose IP header lies where two tags would put

@@ -63,6 +63,7 @@ mod operations;
 mod outer;
 mod path;
 mod payback;
+mod peeled;
 mod prefix;
 mod recording;
 mod records;

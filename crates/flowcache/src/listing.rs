@@ -5,8 +5,9 @@ use crate::cache::{FlowCache, Flows};
 use crate::entry_use::{Bound, Update};
 use crate::goal::Onward;
 use crate::host::{Functions, Programs};
-use crate::key::{OPEN, SharedBytes, kind_mask, of_kind, unfolded};
+use crate::key::{OPEN, SharedBytes, is_peeled, kind_mask, of_kind, unfolded};
 use crate::path::Path;
+use crate::peeled::first_bytes;
 use crate::records::Records;
 use crate::slab::{Hot, IS_WIDE, Record};
 use braid_ir::engine::StateEntry;
@@ -243,7 +244,8 @@ fn listed<const K: usize, const W: usize>(
     let packed: Window<WIDE> = std::array::from_fn(|at| word(&record.key, at));
     let written: Window<WIDE> = std::array::from_fn(|at| word(&record.head, at));
     let (program, outline, is_narrow) = of_kind(kind);
-    let mut mask = *cache.extractors.get(program)?.mask(outline)?;
+    let extractor = cache.extractors.get(program)?;
+    let mut mask = *extractor.mask(outline)?;
     let (full_key, written) = match (is_narrow, packed, written) {
         (true, [a, b, ..], [c, d, ..]) => (unfolded(&[a, b]), widened(&[c, d])),
         (false, ..) => (packed, written),
@@ -252,11 +254,16 @@ fn listed<const K: usize, const W: usize>(
         mask.iter_mut().zip(path.link.mask).for_each(|(word, link)| *word &= !link);
     }
     let last = HeaderChange { rewrite: path.rewrite, bytes: written, sums: record.sums };
+    let mut key = key(outline, self::bytes(&mask), self::bytes(&full_key));
+    if is_peeled(kind) {
+        let mask = extractor.peeled_mask(outline)?.covered();
+        key = self::key(Outline::PLAIN, mask, first_bytes(&packed));
+    }
     let (head, adds, sums) = written_by(path, last, cache.bindings(number));
     let (packets, bytes) = records.total(number);
     let mut listed = FlowRecord {
         template,
-        key: key(outline, self::bytes(&mask), self::bytes(&full_key)),
+        key,
         packets: packets + u64::from(record.hot.packets),
         bytes: bytes + u64::from(records.counted(number).bytes),
         seen_ns: (seen > 0).then_some(seen),

@@ -115,6 +115,15 @@ pub enum RecordMutant {
     /// Behind a tunnel, records depend on bits that their keys lack. A test of its own finds this
     /// mutant.
     KeyTooNarrow,
+    /// Records that leave a tunnel do not test the outer headers. A test of its own finds this
+    /// mutant.
+    OuterUntested,
+    /// Records that leave a tunnel do not test which headers the packet inside has. A test of its
+    /// own finds this mutant.
+    InsideUntested,
+    /// Records that leave a tunnel count the outer headers' bytes nowhere. A test of its own finds
+    /// this mutant.
+    OuterUncounted,
     /// Packets take records for the rest of their paths although one engine acts as several
     /// workers. Where a tunnel ends, the inner headers would lead to another worker.
     RestSteered,

@@ -2,10 +2,12 @@
 //! record template needs.
 
 use crate::basis::{Basis, Changed, Part};
+use crate::computed::Computed;
 use crate::dynamic::Dynamic;
 use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
 use crate::key::SharedBytes;
+use crate::peeled::Front;
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::residual::CounterListId;
@@ -35,6 +37,9 @@ pub struct Path {
     pub(crate) dynamic: Dynamic,
     /// Parameters that the records depend on.
     pub bases: Vec<Basis>,
+    /// The end of a tunnel, if the path begins with one. Everything else is about the packets
+    /// inside.
+    pub(crate) front: Option<Box<Front>>,
     /// The places of the packets' headers.
     pub outline: Outline,
     pub(crate) rewrite: Rewrite,
@@ -148,12 +153,39 @@ impl Path {
             searches: Vec::new(),
             dynamic: Dynamic::default(),
             bases: Vec::new(),
+            front: None,
             outline: Outline::PLAIN,
             rewrite: Rewrite::NONE,
             link: Link::default(),
             first: [0; 2],
             effects: SideEffects::default(),
         }
+    }
+
+    /// Whether each packet must be asked something, or events are published, before the packet
+    /// changes.
+    pub(crate) fn asks(&self) -> bool {
+        let is_fixed = self.searches.is_empty() && Computed::of(&self.dynamic).is_empty();
+        !is_fixed || !self.effects.publications.is_empty()
+    }
+
+    /// The number of bytes of outer headers that packets lose, if they come in a tunnel that ends on
+    /// the path. Guards and rewrites are about the packets inside then.
+    #[must_use]
+    pub fn lost_headers(&self) -> Option<usize> {
+        self.front.as_ref().map(|front| front.less)
+    }
+
+    /// The places of the outer headers of such a tunnel.
+    #[must_use]
+    pub fn outer_outline(&self) -> Option<Outline> {
+        self.front.as_ref().map(|front| front.outline)
+    }
+
+    /// Conditions on the outer headers of such a tunnel.
+    #[must_use]
+    pub fn outer_guards(&self) -> &[Guard] {
+        self.front.as_ref().map_or(&[], |front| &front.guards)
     }
 
     /// Makes this an empty path for packets with this entry and outline.
@@ -167,6 +199,7 @@ impl Path {
         self.searches.clear();
         self.dynamic.clear();
         self.bases.clear();
+        self.front = None;
         self.effects = SideEffects::default();
     }
 

@@ -11,6 +11,7 @@ use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::operations::can_fault;
+use crate::peeled::Peel;
 use crate::prefix::{Met, Prefix};
 use crate::registers::MOST_REGISTERS;
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, Pinned, SlotRef, Step};
@@ -238,6 +239,20 @@ impl Recording {
     pub(crate) fn test(&mut self, step: Step) {
         if self.is_on {
             self.write(step);
+        }
+    }
+
+    /// Adds the step that goes on with the packet inside a tunnel. The steps so far read the whole
+    /// packet, so they come first; what they assign to it is gone.
+    pub(crate) fn leave(&mut self, peel: Peel, less: usize) {
+        if self.is_on {
+            (0..self.steps.len()).for_each(|at| {
+                if let Some(step) = self.steps.get_mut(at).and_then(Option::take) {
+                    self.write(step);
+                }
+            });
+            self.writes.clear();
+            self.write(Step::Leave { peel, less });
         }
     }
 

@@ -6,6 +6,7 @@
 
 use crate::host::Functions;
 use crate::path::Search;
+use crate::peeled::Peel;
 use crate::registers::Registers;
 use braid_ir::arith::{binary, compare, narrow};
 use braid_ir::engine::Outputs;
@@ -42,6 +43,8 @@ pub(crate) enum Step {
     Search(Search),
     /// Whether a record may have bounds on a slot, beside the records that use it already.
     MayBound { out: ValueId, from: SlotRef },
+    /// Goes on with the packet inside the tunnel that ends here, which is `less` bytes shorter.
+    Leave { peel: Peel, less: usize },
     /// Tests that a slot holds a value.
     Holds { from: SlotRef, value: ValueId },
     /// Tests that a slot holds no later time than now.
@@ -275,7 +278,11 @@ impl Step {
             | Step::Pin { what: Pinned::Calc { out, .. }, .. } => each(*out),
             Step::Call(call) => call.results.iter().copied().for_each(each),
             Step::Classify(one) => [one.pass, one.rule].into_iter().for_each(each),
-            Step::Search(_) | Step::Holds { .. } | Step::NotLater { .. } | Step::Pin { .. } => {}
+            Step::Search(_)
+            | Step::Leave { .. }
+            | Step::Holds { .. }
+            | Step::NotLater { .. }
+            | Step::Pin { .. } => {}
         }
     }
 

@@ -11,6 +11,7 @@ use crate::entry_use::EntryUse;
 use crate::findings::Findings;
 use crate::host::Functions;
 use crate::key::of_kind;
+use crate::peeled::{Arrived, Inside};
 use crate::prefix::{Met, Prefix};
 use crate::recording::{Recording, Write};
 use crate::registers::{MOST_REGISTERS, Registers};
@@ -273,7 +274,7 @@ impl Scripts {
         &mut self,
         tree: Tree,
         (functions, out): (&mut F, &mut dyn Outputs),
-        (packet, layout): (&Packet, &Layout),
+        at_hand: Arrived<'_>,
         templates: &Templates,
         findings: &mut Findings,
     ) -> Option<Found> {
@@ -282,6 +283,7 @@ impl Scripts {
         absent.clear();
         handles.clear();
         let Self { strands, branches, registers, .. } = self;
+        let Arrived { packet, layout, inside } = at_hand;
         let now = packet.time_ns.max(functions.now());
         let head = wide_window(packet.data());
         let worker = tree.worker;
@@ -291,6 +293,7 @@ impl Scripts {
             out,
             packet,
             layout,
+            inside,
             now,
             head,
             registers,
@@ -307,13 +310,13 @@ impl Scripts {
         if let Some(met) = met.as_ref().filter(|met| met.fits(packet)) {
             return Some(Found::UpTo(met.node));
         }
-        let (_, outline, is_narrow) = of_kind(tree.kind);
+        let (.., is_narrow) = of_kind(tree.kind);
         for end in ends {
             let (template, path) = templates.get(end.template)?;
-            if !template.fits(packet) || !end.bounded.iter().all(|one| run.is_within(one)) {
+            if !template.fits(at_hand) || !end.bounded.iter().all(|one| run.is_within(one)) {
                 continue;
             }
-            let (mut bytes, mut changes) = (run.head, SumChanges::of(layout, outline));
+            let (mut bytes, mut changes) = (run.head, SumChanges::of(run.layout, path.outline));
             let mut stored = [0; WIDE_BYTES];
             for Write { bits, from, is_stored } in &end.writes {
                 let value = run.registers.get(*from);
@@ -360,6 +363,8 @@ struct Run<'a, F> {
     out: &'a mut dyn Outputs,
     packet: &'a Packet,
     layout: &'a Layout,
+    /// The packet inside a tunnel, before the script has left the tunnel.
+    inside: Option<Inside<'a>>,
     now: u64,
     /// The packet's first bytes.
     head: [u8; WIDE_BYTES],
@@ -436,6 +441,13 @@ impl<F: Functions> Run<'_, F> {
                 let state = self.functions.state();
                 let records = state.dependents();
                 (*out, records.may_bound(state.tables(), (*table, handle), *slot).into())
+            }
+            Step::Leave { peel, less } => {
+                let is_it = |inside: &Inside<'_>| (inside.peel, inside.less) == (*peel, *less);
+                let inside = self.inside.take().filter(is_it)?;
+                (self.packet, self.layout) = (inside.packet, inside.layout);
+                self.head = wide_window(self.packet.data());
+                return Some(());
             }
             Step::Holds { from, value } => {
                 return (self.slot(*from)? == self.registers.get(*value)).then_some(());

@@ -17,11 +17,13 @@ use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::new_record::NewRecord;
 use crate::payback::{Advice, Clock};
+use crate::peeled::{Arrived, InsidePacket};
 use crate::scripts::{Found, Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::{Specialiser, Tunnels};
 use braid_ir::residual::HeaderMask;
 use braid_packet::rewrite::narrowed;
+use braid_packet::tunnel::leave;
 use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
@@ -189,8 +191,10 @@ impl FlowCache {
             return false;
         }
         let worker = host.functions.chain().worker(packet, layout);
-        let tree = Tree::of(flow.kind, worker, layout);
-        let at_hand = (packet, layout);
+        let inside = self.inside(flow, at, packet);
+        let inside = inside.as_ref().map(InsidePacket::lent);
+        let tree = Tree::of(flow.kind, worker, inside.map_or(layout, |inside| inside.layout));
+        let at_hand = Arrived { packet, layout, inside };
         let (tree, known) = self.by_script(host, tree, at_hand);
         if cfg!(debug_assertions) && known.is_some() && self.findings.mutants.is_none() {
             self.check_script(host, start, tree, at_hand, known);
@@ -234,13 +238,24 @@ impl FlowCache {
         true
     }
 
+    /// The packet that leaves a tunnel, if this is the flow of such a packet.
+    pub(crate) fn inside(&self, flow: Flow, at: usize, packet: &Packet) -> Option<InsidePacket> {
+        let extractor = self.extractors.get(flow.extractor()).filter(|_| flow.is_peeled())?;
+        let (mask, peel) = (extractor.peeled_mask(of_kind(flow.kind).1)?, extractor.peel?);
+        let (layout, less) = &self.batch.inside[at];
+        let mut packet = packet.clone();
+        leave(&mut packet, peel.inner, *less);
+        let (covered, layout) = (mask.covered(), layout.clone());
+        Some(InsidePacket { peel, less: *less, packet, layout, covered })
+    }
+
     /// Finds the parts of the packet's record by a script of a tree, or of the tree for a part of
     /// the path. Returns the last tree, and the parts if a script knows the packet's path.
     fn by_script<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
         tree: Tree,
-        at_hand: (&Packet, &Layout),
+        at_hand: Arrived<'_>,
     ) -> (Tree, Option<Known>) {
         let Self { scripts, templates, findings, .. } = self;
         let Host { functions, out, .. } = host;
@@ -259,7 +274,7 @@ impl FlowCache {
         host: &mut Host<'_, P, F>,
         start: Start,
         tree: Tree,
-        at_hand: (&Packet, &Layout),
+        at_hand: Arrived<'_>,
         known: Option<Known>,
     ) {
         let Findings { bytes, sums, handles, absent, .. } = &self.findings;
@@ -284,7 +299,7 @@ impl FlowCache {
         host: &mut Host<'_, P, F>,
         start: Start,
         mut tree: Tree,
-        at_hand: (&Packet, &Layout),
+        at_hand: Arrived<'_>,
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
         let Self { batch, findings, scripts, extractors, .. } = self;
@@ -306,6 +321,12 @@ impl FlowCache {
             _ => one.run(start, world, host.words),
         };
         match (one.tunnels, extractors.get_mut(entry)) {
+            (Tunnels::Ends(peel), Some(extractor)) => {
+                extractor.look_inside(peel);
+                scripts.clear();
+                // The other packets of the batch have keys of the old kind.
+                batch.have_no_flow(0..batch.flows.len());
+            }
             (Tunnels::Closed, Some(extractor)) if !extractor.ends_at_tunnels => {
                 extractor.ends_at_tunnels = true;
                 scripts.clear();
@@ -320,7 +341,9 @@ impl FlowCache {
         }
         let goal = goal.ok()?;
         let pays = self.findings.loss().is_none();
-        if !(self.eager || pays) || is_narrow && !self.has_room(entry, at_hand.0, host.functions) {
+        if !(self.eager || pays)
+            || is_narrow && !self.has_room(entry, at_hand.packet, host.functions)
+        {
             return None;
         }
         let records = host.functions.state().dependents();

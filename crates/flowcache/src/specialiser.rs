@@ -21,6 +21,7 @@ use crate::key::{KeyExtractor, LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::operations::{is_harmless, is_unknown, simple};
 use crate::outer;
+use crate::peeled::{self, Arrived, Peel};
 use crate::recording::Source;
 use crate::slab::NONE;
 use crate::value_dependency::{Origin, ValueDependency};
@@ -31,8 +32,9 @@ use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_ir::visit::HEAVY;
-use braid_packet::rewrite::{Outline, WIDE_BYTES, bytes};
-use braid_packet::{Field, Layout, Packet};
+use braid_packet::rewrite::{Outline, WIDE, WIDE_BYTES, Window, bytes};
+use braid_packet::tunnel::Inner;
+use braid_packet::{Field, Header};
 use braid_state::Handle;
 
 /// How far a specialisation follows packets into tunnels.
@@ -46,6 +48,11 @@ pub(crate) enum Tunnels {
     Closed,
     /// Behind a tunnel, a program reads bits that the key lacks. There is no path.
     Unkeyed,
+    /// It has left a tunnel in which packets come, and follows them into no other one.
+    Left,
+    /// The packets come in a tunnel that ends here. There might be a path if their flows were those
+    /// of the packets inside, or (`None`) if they were not.
+    Ends(Option<Peel>),
 }
 
 /// A specialisation: one run without effect.
@@ -61,6 +68,7 @@ pub(crate) struct Specialiser<'a, F> {
     /// The time of the run.
     pub(crate) now: u64,
     pub(crate) findings: &'a mut Findings,
+    pub(crate) arrived: Arrived<'a>,
     pub(crate) headers: Headers<'a>,
     /// The number of functions visited so far, plus [`MOST_BEFORE`].
     pub(crate) hops: u32,
@@ -70,6 +78,8 @@ pub(crate) struct Specialiser<'a, F> {
     /// The mask of the key if the key has only the bits that the first program reads. `None` if it
     /// has all bits that the packets of a flow have in common.
     pub(crate) covered: Option<[u8; WIDE_BYTES]>,
+    /// The mask of the key, if the flows could be those of packets inside tunnels.
+    unpeeled: Option<Window<WIDE>>,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -80,9 +90,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         functions: &'a mut F,
         worker: u16,
         out: &'a mut dyn Outputs,
-        (packet, layout): (&'a Packet, &'a Layout),
+        arrived: Arrived<'a>,
         findings: &'a mut Findings,
     ) -> Option<Self> {
+        let Arrived { packet, layout, .. } = arrived;
         let outline = Outline::of(layout)?;
         let now = packet.time_ns.max(functions.now());
         findings.counters.forget();
@@ -91,6 +102,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             true => Tunnels::Closed,
             false => Tunnels::Open,
         };
+        let unpeeled = extractor.filter(|extractor| extractor.may_peel && entry < OPEN);
+        let unpeeled = unpeeled.and_then(|extractor| extractor.mask(outline).copied());
         let narrower = extractor.filter(|extractor| !extractor.is_whole);
         let covered =
             narrower.map(|extractor| extractor.mask(outline).map_or([0; WIDE_BYTES], bytes));
@@ -105,24 +118,27 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             worker,
             out,
             now,
+            arrived,
             headers: Headers::of(packet, layout, outline, findings.mutants),
             findings,
             hops: MOST_BEFORE,
             end: None,
             tunnels,
             covered,
+            unpeeled,
         })
     }
 
     /// Starts the run again. It now treats the slots in `counters.known` as counting slots.
     pub(crate) fn again(&mut self) {
-        self.findings.start(self.findings.path.entry, self.headers.outline);
+        let Arrived { packet, layout, .. } = self.arrived;
+        let outline = Outline::of(layout).unwrap_or(Outline::PLAIN);
+        self.findings.start(self.findings.path.entry, outline);
         let may = self.findings.path.entry < OPEN;
         self.findings.recording.start(may, self.findings.mutants);
-        let Headers { origin, layout, outline, .. } = self.headers;
-        self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
+        self.headers = Headers::of(packet, layout, outline, self.findings.mutants);
         self.hops = MOST_BEFORE;
-        if self.tunnels == Tunnels::Met {
+        if matches!(self.tunnels, Tunnels::Met | Tunnels::Left) {
             self.tunnels = Tunnels::Open;
         }
     }
@@ -316,6 +332,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,
+            Op::Decapsulate { ok, inner, last, offset, association: None } => {
+                self.end_tunnel(values, (*inner, *last), *offset)?;
+                self.findings.know(values, *ok, 1);
+                return Some(());
+            }
             op if op.changes_payload() || op.rewraps() => return None,
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
@@ -347,6 +368,35 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             // The outcome and the constant give a bound.
             op.visit_outs(&mut |out| self.findings.pin(values, *out));
         }
+        Some(())
+    }
+
+    /// Removes everything up to `offset` bytes behind a header, with which the packet came. `None` if
+    /// the flow is not that of the packet inside.
+    fn end_tunnel(
+        &mut self,
+        values: &Values<'_>,
+        (inner, last): (Inner, Header),
+        offset: ValueId,
+    ) -> Option<()> {
+        self.findings.fix(values, offset)?;
+        self.findings.pin(values, offset);
+        let peel = Peel { inner, last, offset: usize::try_from(values.get(offset)).ok()? };
+        let may_leave = peeled::may_leave(self.findings, &self.headers);
+        if let Some(mask) = &self.unpeeled
+            && may_leave
+            && peel.has_flow((self.arrived.packet, self.arrived.layout), mask)
+        {
+            self.tunnels = Tunnels::Ends(Some(peel));
+            return None;
+        }
+        let inside = self.arrived.inside.filter(|inside| inside.peel == peel)?;
+        if !may_leave {
+            self.tunnels = Tunnels::Ends(None);
+            return None;
+        }
+        peeled::leave(self.findings, &mut self.headers, inside)?;
+        self.tunnels = Tunnels::Left;
         Some(())
     }
 

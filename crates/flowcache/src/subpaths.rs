@@ -21,6 +21,7 @@ use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::{Path, Search};
+use crate::peeled;
 use crate::prefix::Met;
 use crate::recording::Source;
 use crate::script::Step as ScriptStep;
@@ -69,6 +70,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Goal, Stop> {
         let whole = self.run_settled(start, world, memory);
         let Err(stop) = whole else { return whole };
+        if let Tunnels::Ends(_) = self.tunnels {
+            return Err(stop);
+        }
         // A record cannot end in a tunnel, but where the tunnel begins.
         let end = match self.headers.wrapped {
             Some(_) => None,
@@ -89,7 +93,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let mut guards = Vec::new();
         self.findings.guards.needed(&mut guards);
         let met = Met { node: end.node, guards: guards.into() };
-        self.findings.prefix = self.findings.recording.prefix(met);
+        // The guards of a packet inside a tunnel say nothing about the packet that comes.
+        let prefix = self.findings.recording.prefix(met);
+        self.findings.prefix = prefix.filter(|_| self.findings.path.front.is_none());
         self.again();
         if self.findings.prefix.is_none() {
             self.findings.recording.give_up();
@@ -177,7 +183,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let at = match start {
             Start::Program(number) => {
                 let mut at = self.by_program(number, world, memory)?;
-                while let Some(At::Point(point)) = at.filter(|_| self.goes_through_tunnel()) {
+                let goes_on = |one: &Self, at| one.goes_through_tunnel() && !one.ends_at(at);
+                while let Some(At::Point(point)) = at.filter(|at| goes_on(self, *at)) {
                     at = self.go_on(point, world, memory)?;
                 }
                 at
@@ -290,8 +297,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         !self.has_effects_of_programs()
             && match self.tunnels {
                 Tunnels::Open => begins(),
-                Tunnels::Met => true,
-                Tunnels::Closed | Tunnels::Unkeyed => false,
+                Tunnels::Met | Tunnels::Left => true,
+                Tunnels::Closed | Tunnels::Unkeyed | Tunnels::Ends(_) => false,
             }
     }
 
@@ -565,6 +572,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             dynamic.lack(None);
         }
         findings.guards.needed(&mut findings.path.guards);
+        if self.arrived.inside.is_some() {
+            peeled::finish(findings, &self.headers).ok_or(Stopped::Headers)?;
+        }
         self.apply_mutant();
         Ok(())
     }

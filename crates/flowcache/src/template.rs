@@ -11,6 +11,7 @@ use crate::host::{Functions, State};
 use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::path::{Path, Search};
+use crate::peeled::{Arrived, Front, Inside};
 use braid_ir::engine::Outputs;
 use braid_ir::model::ParamId;
 use braid_ir::walk::Reached;
@@ -41,6 +42,8 @@ pub(crate) struct Template {
     pub(crate) narrow: NarrowRewrite,
     /// The further tests and work for each packet.
     pub(crate) more: Option<Box<More>>,
+    /// The end of a tunnel. Everything else is about the packets inside.
+    pub(crate) front: Option<Box<Front>>,
     pub(crate) link: Link,
     /// The guards that the fields below do not cover.
     pub(crate) guards: Box<[Guard]>,
@@ -75,9 +78,21 @@ impl Template {
         self.guards = Box::new([Guard::NEVER]);
     }
 
-    /// Whether a packet passes the guards.
-    pub(crate) fn fits(&self, packet: &Packet) -> bool {
-        let (data, wire_len) = (packet.data(), packet.wire_len);
+    /// Whether a packet that is about to enter passes the guards.
+    pub(crate) fn fits(&self, Arrived { packet, inside, .. }: Arrived<'_>) -> bool {
+        match (&self.front, inside) {
+            (None, _) => self.fits_bytes(packet, packet.data(), packet.wire_len),
+            (Some(front), Some(inside)) => {
+                let Inside { packet: inner, layout, .. } = inside;
+                front.fits(packet, layout) && self.fits_bytes(packet, inner.data(), inner.wire_len)
+            }
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Whether a packet passes the guards but those of outer headers. Those headers may come in
+    /// front of `data` and `wire_len`.
+    pub(crate) fn fits_bytes(&self, packet: &Packet, data: &[u8], wire_len: u32) -> bool {
         let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
         ttl >= self.least_ttl
             && wire_len <= self.most_bytes
@@ -141,7 +156,7 @@ impl More {
             effects.tags.clear();
             effects.splices.clear();
         }
-        let asks = !searches.is_empty() || !dynamic.is_empty() || !effects.publications.is_empty();
+        let asks = path.asks();
         // In a chain with native functions, each packet must check whether the functions have due
         // work.
         let is_there = asks || effects != SideEffects::default() || goal.leaves.is_some();
@@ -240,12 +255,13 @@ impl Templates {
         let Split { least_ttl, most_bytes, byte, others: guards } =
             Split::of(&path.guards, path.outline);
         let link = path.link;
-        let reached = goal.reached;
+        let (reached, front) = (goal.reached, path.front.clone());
         let more = More::of(&path, goal);
         let (settled, is_bare) = (Cell::default(), path.dynamic.is_bare);
         let template = Template {
             narrow,
             more,
+            front,
             link,
             guards,
             least_ttl,

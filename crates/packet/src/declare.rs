@@ -135,6 +135,17 @@ impl Rules {
         self.least + 4 * usize::from(words)
     }
 
+    /// Whether these rules are for headers of a constant length in front of payload, and these bytes
+    /// begin with one.
+    #[inline]
+    pub(crate) fn is_all_of(&self, bytes: &[u8]) -> bool {
+        let is_constant = self.words.is_none() && self.body.is_none() && self.next.is_none();
+        let is_fixed = |(at, mask, value): &(usize, u8, u8)| {
+            bytes.get(*at).is_some_and(|byte| byte & mask == *value)
+        };
+        is_constant && bytes.len() >= self.least && self.fixed.iter().all(is_fixed)
+    }
+
     /// Checks the header at the start of `window`.
     pub(crate) fn check<'a>(&self, window: Window<'a>) -> Result<Found<'a>, Stop> {
         let short = self.short.map_or(Stop::Unknown, Stop::Bad);

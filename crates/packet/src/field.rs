@@ -201,6 +201,23 @@ pub(crate) fn is_announced_port(port: u16) -> bool {
     PORTS.iter().fold(false, |is, announced| is | (*announced == port))
 }
 
+/// The header that a UDP destination port announces.
+pub(crate) fn behind_port(port: u16) -> Option<&'static Declaration> {
+    static ALL: [&Declaration; PORTS.len()] = {
+        let mut all = [&DECLARATIONS[0]; PORTS.len()];
+        let (mut at, mut count) = (0, 0);
+        while at < LINKS.len() {
+            if LINKS[at].field as usize == Field::UdpDport as usize {
+                all[count] = &DECLARATIONS[LINKS[at].header as usize];
+                count += 1;
+            }
+            at += 1;
+        }
+        all
+    };
+    ALL.get(PORTS.iter().position(|known| *known == port)?).copied()
+}
+
 /// The header that a field's value announces.
 pub(crate) fn behind(field: Field, value: u16) -> Option<&'static Declaration> {
     static ALL: &[Declaration] = DECLARATIONS;

@@ -4,7 +4,7 @@
 mod fast;
 
 use crate::declare::{Behind, Declaration, Parse};
-use crate::field::behind;
+use crate::field::{behind, behind_port};
 use crate::layout::Layout;
 use crate::link::Link;
 use crate::malformed::Malformed;
@@ -43,6 +43,15 @@ impl Layout {
 fn parse_behind_udp(layout: &mut Layout, data: &[u8], port: u16) {
     let (payload, end) = (layout.payload_offset(), layout.payload_end());
     let rest = Window::new(data, end).limit(end).skip(payload);
+    if let Some(declaration) = behind_port(port)
+        && let (Parse::Rules(rules), (Base::L4, _)) = (&declaration.parse, declaration.at)
+        && rules.is_all_of(rest.bytes())
+    {
+        // The most common header, found in fewer steps than below.
+        layout.add(declaration.header);
+        layout.behind(rest.skip(rules.least));
+        return;
+    }
     if let Err(Stop::Bad(reason)) = walk(layout, Some((Field::UdpDport, port, rest))) {
         layout.set_malformed(reason);
     }

@@ -229,6 +229,65 @@ pub fn decapsulate(
     Ok(packet.remove(outer.start, behind - outer.start))
 }
 
+/// Finds the headers of an IPv4 packet in a tunnel, and writes them to `inside` as they will be
+/// without the outer headers. These end `offset` bytes behind the header `last`. Returns the number
+/// of bytes that [`decapsulate`] would remove, and does not remove them. `None` if the packet inside
+/// is not IPv4 behind an untagged Ethernet header, or if other bytes follow it. The packet is the
+/// same afterwards.
+pub fn look_inside(
+    packet: &mut Packet,
+    layout: &Layout,
+    (inner, last): (Inner, Header),
+    offset: usize,
+    inside: &mut Layout,
+) -> Option<usize> {
+    if matches!(last, Header::Esp | Header::Ah) {
+        return None;
+    }
+    let outer = outer(packet, layout, inner, last)?;
+    let behind = outer.behind.checked_add(offset)?;
+    let less = behind.checked_sub(outer.start)?;
+    let wire_len = packet.wire_len.checked_sub(u32::try_from(less).ok()?)?;
+    let is_whole = outer.end == packet.wire_len as usize && packet.link == Link::Ethernet;
+    let head = packet.data_mut().get_mut(less..)?;
+    let kind = head.get(ethernet::TYPE..ethernet::LEN)?.first_chunk().copied()?;
+    let ipv4 = ether_type::IPV4.to_be_bytes();
+    let is_such = match inner {
+        Inner::Frame => matches!(outer.kind, None | Some(ether_type::BRIDGED)) && kind == ipv4,
+        Inner::Packet => {
+            matches!(outer.kind, None | Some(ether_type::IPV4))
+                && outer.start == ethernet::LEN
+                && head.get(ethernet::LEN).is_some_and(|first| first >> 4 == 4)
+        }
+    };
+    if !is_whole || !is_such {
+        return None;
+    }
+    // The link header comes in front of the packet inside when the bytes between them are gone. The
+    // parser only looks at its type.
+    if let Some(place) = head.get_mut(ethernet::TYPE..ethernet::LEN) {
+        place.copy_from_slice(&ipv4);
+    }
+    inside.parse_here(Link::Ethernet, head, wire_len);
+    if let Some(place) = head.get_mut(ethernet::TYPE..ethernet::LEN) {
+        place.copy_from_slice(&kind);
+    }
+    Some(less)
+}
+
+/// Removes the `less` bytes of outer headers that [`look_inside`] has found.
+pub fn leave(packet: &mut Packet, inner: Inner, less: usize) {
+    match inner {
+        Inner::Frame => {
+            packet.remove(0, less);
+        }
+        Inner::Packet => {
+            write(packet, ethernet::TYPE, &ether_type::IPV4.to_be_bytes());
+            packet.remove(ethernet::LEN, less);
+        }
+    }
+}
+
 /// Headers that may be removed.
 struct Outer {
     /// Their start.
@@ -254,6 +313,7 @@ impl Outer {
 }
 
 /// The headers that may be removed up to the end of a header.
+#[inline]
 fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option<Outer> {
     let type_at = match (inner, packet.link) {
         (Inner::Packet, Link::RawIp) => None,
@@ -302,5 +362,7 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
 
 #[cfg(test)]
 mod envelope_tests;
+#[cfg(test)]
+mod inside_tests;
 #[cfg(test)]
 mod tests;

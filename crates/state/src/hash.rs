@@ -57,17 +57,18 @@ impl HashKey {
     #[inline]
     #[expect(clippy::indexing_slicing, reason = "`add` has `BLOCK` words, and the key has no more")]
     pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
-        if N == 0 || N > BLOCK {
-            return self.hash_long(key);
+        let mut hash = self.mix;
+        for start in (0..N).step_by(BLOCK) {
+            let term = |at: usize| key[at].wrapping_add(self.add[at - start]);
+            // A last word without a neighbour is multiplied by a secret word.
+            let second = |at: usize| if at < N { term(at) } else { self.by };
+            let mut sum = 0_u128;
+            for at in (start..N.min(start + BLOCK)).step_by(2) {
+                sum = sum.wrapping_add(wide(term(at), second(at + 1)));
+            }
+            hash = fold(hash ^ xor_halves(sum), self.by);
         }
-        let term = |at: usize| key.get(at).map_or(0, |word| word.wrapping_add(self.add[at]));
-        // A last word without a neighbour is multiplied by a secret word.
-        let second = |at: usize| if at < N { term(at) } else { self.by };
-        let mut sum = 0_u128;
-        for at in (0..N).step_by(2) {
-            sum = sum.wrapping_add(wide(term(at), second(at + 1)));
-        }
-        fold(xor_halves(sum) ^ self.mix, self.by)
+        hash
     }
 
     /// The hash of a packed key. All keys of a table have the same length.

@@ -8,6 +8,7 @@ mod counters;
 mod headers;
 mod limits;
 mod lives;
+mod out_of_tunnels;
 mod parts;
 mod translated;
 mod tunnels;

@@ -72,18 +72,23 @@ fn fields(template: &FlowTemplate, writes_only: bool) -> Vec<(Field, HeaderMask)
     all
 }
 
-/// A guard, with the name of the field at its place, if a program loads such a field.
-pub fn condition(template: &FlowTemplate, guard: &Guard) -> Condition {
+/// A guard, with the name of the field at its place, if a program loads such a field. It may be
+/// about the outer headers of a tunnel that ends on the path.
+pub fn condition(template: &FlowTemplate, guard: &Guard, is_outer: bool) -> Condition {
     let Guard { number, least, most } = *guard;
     if number.at == WIRE {
-        let field = "pkt.len".to_owned();
+        let field = if is_outer { "outer pkt.len" } else { "pkt.len" }.to_owned();
         return Condition { field, mask: None, least, most, all: u32::MAX, shift: 0 };
     }
+    let outline = match template.path.outer_outline() {
+        Some(outline) if is_outer => outline,
+        _ => template.path.outline,
+    };
     let mut near: Vec<(Field, Number, u32)> = fields(template, false)
         .into_iter()
         .filter(|(field, _)| !field.info().is_flow)
         .filter_map(|(field, shape)| {
-            let bits = Bits::of(field, template.path.outline, &|header| shape.has(header))?;
+            let bits = Bits::of(field, outline, &|header| shape.has(header))?;
             let whole = Number::of_bits(bits)?;
             let same = (whole.at, whole.len) == (number.at, number.len);
             (same && number.mask & !whole.mask == 0).then_some((field, whole, bits.shift))
@@ -95,7 +100,7 @@ pub fn condition(template: &FlowTemplate, guard: &Guard) -> Condition {
         None => (format!("bytes {}..{}", number.at, number.at + number.len), u32::MAX, 0),
     };
     Condition {
-        field,
+        field: if is_outer { format!("outer {field}") } else { field },
         mask: (whole != number.mask).then_some(number.mask >> shift),
         least: least >> shift,
         most: most >> shift,

@@ -114,12 +114,15 @@ fn place(templates: &[Described<'_>], record: &FlowRecord) -> Option<usize> {
 
 impl<'t> Described<'t> {
     fn of(names: Names<'t>, graph: Option<&Graph>, template: &'t FlowTemplate) -> Self {
-        let conditions = template.path.guards.iter();
+        let inner = template.path.guards.iter().map(|guard| (guard, false));
+        let conditions =
+            template.path.outer_guards().iter().map(|guard| (guard, true)).chain(inner);
+        let condition = |(guard, is_outer)| condition(template, guard, is_outer);
         Self {
             template,
             parts: parts(names, graph, template),
             batches: Vec::new(),
-            conditions: conditions.map(|guard| condition(template, guard)).collect(),
+            conditions: conditions.map(condition).collect(),
             writes: written(template),
             end: path_end(names, template),
         }

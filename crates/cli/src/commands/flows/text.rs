@@ -226,6 +226,9 @@ impl Names<'_> {
 fn changes(text: &mut String, described: &Described<'_>) {
     let path = &described.template.path;
     let effects = &path.effects;
+    if let Some(bytes) = path.lost_headers() {
+        let _ = writeln!(text, "  takes out {} of outer headers", many(bytes as u64, "byte"));
+    }
     if effects.vlans.lost > 0 {
         let _ = writeln!(text, "  pops {}", many(effects.vlans.lost as u64, "VLAN tag"));
     }

@@ -117,6 +117,7 @@ impl Names<'_> {
             "outdated": template.is_outdated,
             "writes": described.writes.iter().map(|(field, _)| field.info().name).collect::<Value>(),
             "adds": adds.map(|add| add.field.info().name).collect::<Value>(),
+            "unwraps": path.lost_headers(),
             "pops": effects.vlans.lost,
             "pushes": pushes(template).map(push).collect::<Value>(),
             "tags": effects.tags.iter().map(tag).collect::<Value>(),

@@ -71,9 +71,12 @@ pub fn why(path: &PacketPath, chain: &Chain) -> String {
         }
         Some(Reason::Due) => "something is due",
         Some(Reason::Outdated(bases, other)) => return outdated(names, bases, other.as_ref()),
+        Some(Reason::Inside) => {
+            "the packet in the tunnel has other headers than the packets of its record"
+        }
         Some(Reason::Link) => "its link addresses differ from those of its record",
-        Some(Reason::Guard { template, guard, is }) => {
-            let condition = condition(template, guard);
+        Some(Reason::Guard { template, guard, is_outer, is }) => {
+            let condition = condition(template, guard, *is_outer);
             return format!("guard {condition} does not hold: it is {}", condition.show(*is));
         }
         Some(Reason::Function(node, why)) => {
