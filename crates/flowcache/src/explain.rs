@@ -14,7 +14,7 @@ use crate::host::{Functions, Host, Programs};
 use crate::key::is_key;
 use crate::listing::FlowTemplate;
 use crate::obstacle::{NoRecording, Obstacle, Stopped, Varying};
-use crate::peeled::{Arrived, InsidePacket};
+use crate::peel::{Arrived, InsidePacket};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
 use crate::subpaths::Stop;

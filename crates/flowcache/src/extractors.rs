@@ -167,8 +167,8 @@ impl Extractors {
     }
 }
 
-/// Whether a program looks anything up besides routes, or ends a tunnel, behind which other programs
-/// may look up something. Any other program is as fast as the search for a record.
+/// Whether a program looks anything up besides routes, or ends a tunnel, behind which other
+/// programs may look something up. Any other program is as fast as the search for a record.
 fn looks_up(residual: &Residual) -> bool {
     let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
     steps.any(|step| match &step.what {

@@ -6,18 +6,16 @@
 #![expect(clippy::indexing_slicing, reason = "the headers of an outline lie in the wide words")]
 
 use crate::guard::{Link, Number, WIRE};
-use crate::peeled::{KeyMask, Peel};
+use crate::peel::{KeyMask, PROTO_SHIFT, Peel};
 use braid_ir::chain::Chain;
 use braid_ir::model::Op;
 use braid_ir::residual::{End, HeaderMask, Residual, Step, What};
 use braid_packet::field::Cover;
 use braid_packet::rewrite::{
-    NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_words, widened, words,
+    NARROW, Outline, WIDE, WIDE_BYTES, Window, bytes, narrow_words, narrowed, wide_words, widened,
+    words,
 };
 use braid_packet::{Bits, FIELDS, Field, Header, Layout, Packet};
-
-/// The position of the protocol in a narrow key: the highest byte of the second word.
-pub(crate) const PROTO_SHIFT: u32 = 56;
 
 /// The number of the first extractor of a chain with native functions
 /// ([`crate::extractors::Extractors`]). Smaller numbers are numbers of programs.
@@ -190,8 +188,15 @@ impl KeyExtractor {
     }
 
     /// The mask of the keys of packets in tunnels whose outer headers have an outline.
-    pub(crate) fn peeled_mask(&self, outline: Outline) -> Option<&KeyMask> {
+    fn peeled_mask(&self, outline: Outline) -> Option<&KeyMask> {
         self.peeled.get(number(outline))?.as_deref()
+    }
+
+    /// The bits that the packets inside such a tunnel have in common if they have the same key.
+    pub(crate) fn inside_mask(&self, outline: Outline) -> Option<[u8; WIDE_BYTES]> {
+        let mut mask = self.peeled_mask(outline)?.covered();
+        mask.iter_mut().zip(kind_mask(Outline::PLAIN)).for_each(|(byte, kind)| *byte |= kind);
+        Some(mask)
     }
 
     /// A packet's wide key, and the number of its outline. `None` if packets with this outline have
@@ -242,6 +247,14 @@ pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     let bytes = Outline::PLAIN.proto();
     window[bytes / 8] |= proto >> PROTO_SHIFT << (bytes % 8 * 8);
     window
+}
+
+/// The first bytes of the packet inside a tunnel, as far as its key tells them.
+pub(crate) fn bytes_inside(key: &Window<WIDE>) -> [u8; WIDE_BYTES] {
+    let [one, two, .., addresses, rest] = *key;
+    let mut window = unfolded(&[one, two]);
+    (window[0], window[1]) = (addresses, rest);
+    bytes(&window)
 }
 
 /// Splits a key mask into the mask of a narrow key and the mask of the link addresses, which have

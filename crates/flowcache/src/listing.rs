@@ -5,9 +5,8 @@ use crate::cache::{FlowCache, Flows};
 use crate::entry_use::{Bound, Update};
 use crate::goal::Onward;
 use crate::host::{Functions, Programs};
-use crate::key::{OPEN, SharedBytes, is_peeled, kind_mask, of_kind, unfolded};
+use crate::key::{OPEN, SharedBytes, bytes_inside, is_peeled, kind_mask, of_kind, unfolded};
 use crate::path::Path;
-use crate::peeled::first_bytes;
 use crate::records::Records;
 use crate::slab::{Hot, IS_WIDE, Record};
 use braid_ir::engine::StateEntry;
@@ -256,8 +255,8 @@ fn listed<const K: usize, const W: usize>(
     let last = HeaderChange { rewrite: path.rewrite, bytes: written, sums: record.sums };
     let mut key = key(outline, self::bytes(&mask), self::bytes(&full_key));
     if is_peeled(kind) {
-        let mask = extractor.peeled_mask(outline)?.covered();
-        key = self::key(Outline::PLAIN, mask, first_bytes(&packed));
+        let mask = extractor.inside_mask(outline)?;
+        key = self::key(Outline::PLAIN, mask, bytes_inside(&packed));
     }
     let (head, adds, sums) = written_by(path, last, cache.bindings(number));
     let (packets, bytes) = records.total(number);

@@ -7,7 +7,7 @@ use crate::dynamic::Dynamic;
 use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
 use crate::key::SharedBytes;
-use crate::peeled::Front;
+use crate::peel::Front;
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::residual::CounterListId;
@@ -169,8 +169,8 @@ impl Path {
         !is_fixed || !self.effects.publications.is_empty()
     }
 
-    /// The number of bytes of outer headers that packets lose, if they come in a tunnel that ends on
-    /// the path. Guards and rewrites are about the packets inside then.
+    /// The number of bytes of outer headers that packets lose, if they come in a tunnel that ends
+    /// on the path. Guards and rewrites are about the packets inside then.
     #[must_use]
     pub fn lost_headers(&self) -> Option<usize> {
         self.front.as_ref().map(|front| front.less)

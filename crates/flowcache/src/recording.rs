@@ -11,7 +11,7 @@ use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::operations::can_fault;
-use crate::peeled::Peel;
+use crate::peel::Peel;
 use crate::prefix::{Met, Prefix};
 use crate::registers::MOST_REGISTERS;
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, Pinned, SlotRef, Step};

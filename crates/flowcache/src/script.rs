@@ -6,7 +6,7 @@
 
 use crate::host::Functions;
 use crate::path::Search;
-use crate::peeled::Peel;
+use crate::peel::Peel;
 use crate::registers::Registers;
 use braid_ir::arith::{binary, compare, narrow};
 use braid_ir::engine::Outputs;

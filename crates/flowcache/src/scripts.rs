@@ -11,7 +11,7 @@ use crate::entry_use::EntryUse;
 use crate::findings::Findings;
 use crate::host::Functions;
 use crate::key::of_kind;
-use crate::peeled::{Arrived, Inside};
+use crate::peel::{Arrived, Inside};
 use crate::prefix::{Met, Prefix};
 use crate::recording::{Recording, Write};
 use crate::registers::{MOST_REGISTERS, Registers};
@@ -285,17 +285,15 @@ impl Scripts {
         let Self { strands, branches, registers, .. } = self;
         let Arrived { packet, layout, inside } = at_hand;
         let now = packet.time_ns.max(functions.now());
-        let head = wide_window(packet.data());
-        let worker = tree.worker;
         let mut run = Run {
-            worker,
+            worker: tree.worker,
             functions,
             out,
             packet,
             layout,
             inside,
             now,
-            head,
+            head: wide_window(packet.data()),
             registers,
             found: handles,
             absent,

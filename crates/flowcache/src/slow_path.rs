@@ -17,7 +17,7 @@ use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::new_record::NewRecord;
 use crate::payback::{Advice, Clock};
-use crate::peeled::{Arrived, InsidePacket};
+use crate::peel::{Arrived, InsidePacket};
 use crate::scripts::{Found, Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::{Specialiser, Tunnels};
@@ -241,12 +241,11 @@ impl FlowCache {
     /// The packet that leaves a tunnel, if this is the flow of such a packet.
     pub(crate) fn inside(&self, flow: Flow, at: usize, packet: &Packet) -> Option<InsidePacket> {
         let extractor = self.extractors.get(flow.extractor()).filter(|_| flow.is_peeled())?;
-        let (mask, peel) = (extractor.peeled_mask(of_kind(flow.kind).1)?, extractor.peel?);
+        let (covered, peel) = (extractor.inside_mask(of_kind(flow.kind).1)?, extractor.peel?);
         let (layout, less) = &self.batch.inside[at];
         let mut packet = packet.clone();
         leave(&mut packet, peel.inner, *less);
-        let (covered, layout) = (mask.covered(), layout.clone());
-        Some(InsidePacket { peel, less: *less, packet, layout, covered })
+        Some(InsidePacket { peel, less: *less, packet, layout: *layout, covered })
     }
 
     /// Finds the parts of the packet's record by a script of a tree, or of the tree for a part of
@@ -302,7 +301,7 @@ impl FlowCache {
         at_hand: Arrived<'_>,
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
-        let Self { batch, findings, scripts, extractors, .. } = self;
+        let Self { findings, scripts, extractors, .. } = self;
         (findings.recording.is_wanted, findings.prefix) = (scripts.is_wanted(), None);
         let mut one = Specialiser::new(
             (entry, extractors.get(entry)),
@@ -320,25 +319,8 @@ impl FlowCache {
             }
             _ => one.run(start, world, host.words),
         };
-        match (one.tunnels, extractors.get_mut(entry)) {
-            (Tunnels::Ends(peel), Some(extractor)) => {
-                extractor.look_inside(peel);
-                scripts.clear();
-                // The other packets of the batch have keys of the old kind.
-                batch.have_no_flow(0..batch.flows.len());
-            }
-            (Tunnels::Closed, Some(extractor)) if !extractor.ends_at_tunnels => {
-                extractor.ends_at_tunnels = true;
-                scripts.clear();
-            }
-            (Tunnels::Unkeyed, _) => {
-                extractors.make_whole(entry, host.programs);
-                scripts.clear();
-                // The other packets of the batch have keys of the old kind.
-                batch.have_no_flow(0..batch.flows.len());
-            }
-            _ => {}
-        }
+        let tunnels = one.tunnels;
+        self.learn_of_tunnels(tunnels, entry, host.programs);
         let goal = goal.ok()?;
         let pays = self.findings.loss().is_none();
         if !(self.eager || pays)
@@ -367,6 +349,30 @@ impl FlowCache {
             false => self.scripts.fail(),
         }
         Some(known)
+    }
+
+    /// Takes note of what a specialisation for packets of an extractor has found out about tunnels.
+    fn learn_of_tunnels(&mut self, found: Tunnels, entry: u32, programs: &impl Programs) {
+        let Self { batch, scripts, extractors, .. } = self;
+        match (found, extractors.get_mut(entry)) {
+            (Tunnels::Ends(peel), Some(extractor)) => {
+                extractor.look_inside(peel);
+                scripts.clear();
+                // The other packets of the batch have keys of the old kind.
+                batch.have_no_flow(0..batch.flows.len());
+            }
+            (Tunnels::Closed, Some(extractor)) if !extractor.ends_at_tunnels => {
+                extractor.ends_at_tunnels = true;
+                scripts.clear();
+            }
+            (Tunnels::Unkeyed, _) => {
+                extractors.make_whole(entry, programs);
+                scripts.clear();
+                // The other packets of the batch have keys of the old kind.
+                batch.have_no_flow(0..batch.flows.len());
+            }
+            _ => {}
+        }
     }
 
     /// Takes a record that was made as a sample, and admits flows later or earlier from now on if

@@ -21,9 +21,10 @@ use crate::key::{KeyExtractor, LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::operations::{is_harmless, is_unknown, simple};
 use crate::outer;
-use crate::peeled::{self, Arrived, Peel};
+use crate::peel::{Arrived, Peel};
 use crate::recording::Source;
 use crate::slab::NONE;
+use crate::tunnel_end;
 use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
@@ -296,9 +297,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
-        if self.headers.wrapped.is_some()
-            && let Some(done) = self.in_tunnel(values, op)
-        {
+        if let Some(done) = self.in_tunnel(values, op) {
             return done;
         }
         let by_function = match op {
@@ -309,7 +308,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::Mirror { .. }
             | Op::StoreTag { .. }
             | Op::LoadTag { .. }
-            | Op::Encapsulate { .. } => return self.on_packet(node, values, op),
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. } => return self.on_packet(node, values, op),
             Op::Has { out, header } if !self.headers.stale && !self.headers.writes => {
                 let has = self.headers.has(*header)?;
                 self.findings.know(values, *out, has.into());
@@ -332,11 +332,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,
-            Op::Decapsulate { ok, inner, last, offset, association: None } => {
-                self.end_tunnel(values, (*inner, *last), *offset)?;
-                self.findings.know(values, *ok, 1);
-                return Some(());
-            }
             op if op.changes_payload() || op.rewraps() => return None,
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
@@ -371,8 +366,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(())
     }
 
-    /// Removes everything up to `offset` bytes behind a header, with which the packet came. `None` if
-    /// the flow is not that of the packet inside.
+    /// Removes the headers with which the packet came, up to `offset` bytes behind one of them.
+    /// `None` if the flow is not that of the packet inside.
     fn end_tunnel(
         &mut self,
         values: &Values<'_>,
@@ -382,7 +377,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.fix(values, offset)?;
         self.findings.pin(values, offset);
         let peel = Peel { inner, last, offset: usize::try_from(values.get(offset)).ok()? };
-        let may_leave = peeled::may_leave(self.findings, &self.headers);
+        let may_leave = tunnel_end::may_leave(self.findings, &self.headers);
         if let Some(mask) = &self.unpeeled
             && may_leave
             && peel.has_flow((self.arrived.packet, self.arrived.layout), mask)
@@ -395,7 +390,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             self.tunnels = Tunnels::Ends(None);
             return None;
         }
-        peeled::leave(self.findings, &mut self.headers, inside)?;
+        tunnel_end::leave(self.findings, &mut self.headers, inside)?;
         self.tunnels = Tunnels::Left;
         Some(())
     }
@@ -475,6 +470,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::PopVlan => self.headers.pop_tag()?,
             Op::Encapsulate { .. } => {
                 outer::add(self.findings, &mut self.headers, self.blocks, values, op)?;
+            }
+            Op::Decapsulate { ok, inner, last, offset, association: None } => {
+                self.end_tunnel(values, (*inner, *last), *offset)?;
+                self.findings.know(values, *ok, 1);
             }
             Op::Emit { event, .. } if self.functions.is_taken(node, *event) => return None,
             Op::Emit { event, args } => self.publish(values, (node, *event), args)?,

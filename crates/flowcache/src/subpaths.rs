@@ -21,11 +21,11 @@ use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::{Path, Search};
-use crate::peeled;
 use crate::prefix::Met;
 use crate::recording::Source;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::{Specialiser, Tunnels};
+use crate::tunnel_end;
 use crate::value_dependency::ValueDependency;
 use crate::wrapped::{Depends, Wrapped};
 use braid_ir::graph::{Graph, port};
@@ -573,7 +573,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         findings.guards.needed(&mut findings.path.guards);
         if self.arrived.inside.is_some() {
-            peeled::finish(findings, &self.headers).ok_or(Stopped::Headers)?;
+            tunnel_end::finish(findings, &self.headers).ok_or(Stopped::Headers)?;
         }
         self.apply_mutant();
         Ok(())

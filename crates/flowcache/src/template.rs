@@ -11,7 +11,7 @@ use crate::host::{Functions, State};
 use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::path::{Path, Search};
-use crate::peeled::{Arrived, Front, Inside};
+use crate::peel::{Arrived, Front, Inside};
 use braid_ir::engine::Outputs;
 use braid_ir::model::ParamId;
 use braid_ir::walk::Reached;

@@ -135,8 +135,8 @@ impl Rules {
         self.least + 4 * usize::from(words)
     }
 
-    /// Whether these rules are for headers of a constant length in front of payload, and these bytes
-    /// begin with one.
+    /// Whether these rules are for headers of a constant length in front of payload, and these
+    /// bytes begin with one.
     #[inline]
     pub(crate) fn is_all_of(&self, bytes: &[u8]) -> bool {
         let is_constant = self.words.is_none() && self.body.is_none() && self.next.is_none();

@@ -231,9 +231,9 @@ pub fn decapsulate(
 
 /// Finds the headers of an IPv4 packet in a tunnel, and writes them to `inside` as they will be
 /// without the outer headers. These end `offset` bytes behind the header `last`. Returns the number
-/// of bytes that [`decapsulate`] would remove, and does not remove them. `None` if the packet inside
-/// is not IPv4 behind an untagged Ethernet header, or if other bytes follow it. The packet is the
-/// same afterwards.
+/// of bytes that [`decapsulate`] would remove, and does not remove them. `None` if the packet
+/// inside is not IPv4 behind an untagged Ethernet header, or if other bytes follow it. The packet
+/// is the same afterwards.
 pub fn look_inside(
     packet: &mut Packet,
     layout: &Layout,

@@ -12,9 +12,8 @@ use braid_testkit::record::{Detail, Stimulus, record};
 const FLOWS: u64 = 100;
 const ROUNDS: u64 = 4;
 
-/// A chain of these functions, or of functions of the library.
-fn row(functions: &str) -> Chain {
-    let own = "
+/// Functions of the chains.
+const OWN: &str = "
       nf frames_out() {
         match {
           forward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
@@ -80,10 +79,11 @@ fn row(functions: &str) -> Chain {
         }
       }
       nf stamped() { match { forward and has tcp.ts => drop \"stamped\"; else => output; } }";
-    let text = format!(
-        "{own} chain c {{ interface underlay; interface wan; path underlay <-> {functions} <-> wan; }}"
-    );
-    chain(&text, &[])
+
+/// A chain of these functions, or of functions of the library.
+fn row(functions: &str) -> Chain {
+    let row = format!("path underlay <-> {functions} <-> wan;");
+    chain(&format!("{OWN} chain c {{ interface underlay; interface wan; {row} }}"), &[])
 }
 
 /// The beginning of a packet in a tunnel of frames.
@@ -108,9 +108,9 @@ fn packets_that_leave_a_tunnel_take_one_record_for_their_whole_path() {
     let udp = "udp 10.0.0.1:PORT > 10.9.9.9:53";
     let frame = "eth 02:00:00:00:01:01 > 02:00:00:00:02:00 / udp 10.0.0.1:PORT > 10.9.9.9:53";
     for (functions, outer, packet) in [
-        //        ("frames_out() <-> monitor() <-> napt(public: 203.0.113.1)", FRAMES, frame),
-        //        ("hop() <-> frames_out() <-> monitor() <-> napt(public: 203.0.113.1)", FRAMES, frame),
-        //        ("long() <-> frames_out() <-> monitor() <-> hop()", FRAMES, frame),
+        ("frames_out() <-> monitor() <-> napt(public: 203.0.113.1)", FRAMES, frame),
+        ("hop() <-> frames_out() <-> monitor() <-> hop()", FRAMES, frame),
+        ("long() <-> frames_out() <-> monitor() <-> hop()", FRAMES, frame),
         ("endpoint(own: 192.0.2.1) <-> monitor() <-> station()", FRAMES, frame),
         ("frames_out() <-> monitor() <-> tagged()", FRAMES, frame),
         ("frames_out() <-> monitor() <-> again()", FRAMES, frame),
