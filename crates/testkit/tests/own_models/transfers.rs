@@ -167,6 +167,13 @@ impl World {
         self.from_client.push_back((from, to));
     }
 
+    /// An acknowledgement of the client, behind all that it has sent. What it has sent may be lost.
+    fn answer(&mut self) {
+        let seq = self.first.wrapping_add(self.sent as u32);
+        let outputs = self.client_sends(&format!("A seq={seq} ack=1"));
+        assert_eq!(packets(&outputs).len(), 1, "{outputs:?}");
+    }
+
     /// A segment of the client reaches the function.
     fn pass(&mut self, (from, to): (usize, usize)) {
         let bytes = &self.text().into_bytes()[from..to];
@@ -313,7 +320,8 @@ fn take<T: Clone>(rng: &mut Rng, way: &mut VecDeque<T>) -> Option<T> {
 fn step(rng: &mut Rng, world: &mut World) -> bool {
     match rng.below(10) {
         0 => world.send_more(rng),
-        1..3 => world.send_again(rng),
+        1 => world.answer(),
+        2 => world.send_again(rng),
         3..6 => {
             if let Some(segment) = take(rng, &mut world.from_client) {
                 world.pass(segment);
