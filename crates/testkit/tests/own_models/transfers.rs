@@ -1,7 +1,7 @@
-//! Hosts with FTP behind the functions that help them, while segments are lost, swapped, repeated and
-//! cut anew: the other end gets the host's bytes with the public address in the commands, the host
-//! hears of no byte that the other end lacks, and by `napt_ftp` one connection comes in for each
-//! command. The host is a client of FTP here, and the other end its server, unless it is said.
+//! Hosts with FTP behind the functions that help them, while segments are lost, swapped, repeated
+//! and cut anew: the other end gets the host's bytes with the public address in the commands, the
+//! host hears of no byte that the other end lacks, and by `napt_ftp` one connection comes in for
+//! each command. The host is called the client here, and the other end the server.
 
 use crate::{LEFT, RIGHT, Run, field, packets};
 use braid_packet::{Field, Packet};
@@ -9,8 +9,8 @@ use braid_testkit::generate::Rng;
 use braid_testkit::harness::budget;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A command as the client writes it, the port that it names if it is to be translated, and its bytes
-/// as they have first left for the server.
+/// A command as the client writes it, the port that it names if it is to be translated, and its
+/// bytes as they have first left for the server.
 struct Command {
     text: String,
     port: Option<u16>,
