@@ -10,6 +10,7 @@ skip() { echo "NOT RUN between real hosts: $*"; exit 0; }
 need ping iputils-ping; need iperf3 iperf3; need dig bind9-dnsutils; need dnsmasq dnsmasq-base
 need traceroute traceroute; need tracepath iputils-tracepath
 need busybox busybox; need openssl openssl; need scapy3 python3-scapy; need lighttpd lighttpd
+need vsftpd vsftpd
 prepare_namespaces
 
 if [ -z "${BRAID:-}" ]; then

@@ -468,6 +468,7 @@ def main(braid, *words):
     from core import core
     from dhcp import dhcp
     from fragments import fragments
+    from ftp import ftp
     from gates import gates
     from guards import guards
     from kept import kept
@@ -481,7 +482,7 @@ def main(braid, *words):
     from vpn import vpn
     tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
     scenes = (home, routed, nat, nat64, sides, wire, tap, streams, l7, dhcp, segment, core, guards,
-              gates, vpn, *tunnels)
+              gates, vpn, ftp, *tunnels)
     # What native functions do, and how frames come, does not depend on the engine.
     native, ports = (relays, servers, balance, kept, fragments), (nat_xdp, wire_xdp, home_xdp, flap)
     named = [scene for scene in (*scenes, *native, *ports) if scene.__name__ in words]

@@ -333,12 +333,12 @@ def pieces(address, request):
         print("reset")
 
 
-def connect(address):
+def connect(address, port="80"):
     """Whether anybody answers a connection from outside."""
     with socket.socket() as made:
         made.settimeout(1.5)
         try:
-            made.connect((address, 80))
+            made.connect((address, int(port)))
             print("answered")
         except OSError as why:
             print("timed out" if isinstance(why, TimeoutError) else why)

@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 44] = [
+const ARGUMENTS: [(&str, &str); 46] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
@@ -55,6 +55,7 @@ const ARGUMENTS: [(&str, &str); 44] = [
     ("monitor", ""),
     ("mss_clamp", ""),
     ("napt", "public: 203.0.113.1"),
+    ("napt_ftp", "public: 203.0.113.1"),
     ("nat64", "public: 203.0.113.1"),
     ("policer", "rate: 1 Gbit/s"),
     ("port_knocking", ""),
@@ -73,6 +74,7 @@ const ARGUMENTS: [(&str, &str); 44] = [
     ("stateless_firewall", "allow: rules(\"all.rules\")"),
     ("static_bridge", "left_hosts: { 02:00:00:00:00:01 }, right_hosts: { 02:00:00:00:00:02 }"),
     ("static_nat", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
+    ("static_nat_ftp", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
     ("stream_ids", "signatures: patterns(\"web.patterns\")"),
     ("syn_flood", ""),
     ("syn_proxy", "key: 7"),

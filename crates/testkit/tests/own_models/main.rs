@@ -5,6 +5,7 @@ mod blocks;
 mod handshakes;
 mod leases;
 mod requests;
+mod transfers;
 
 use braid_ir::chain::Chain;
 use braid_ir::engine;
