@@ -119,6 +119,8 @@ pub(crate) struct KeyMask {
     outer: [u64; OUTER],
     /// The link addresses inside, in the first two words of the packet inside.
     link: [u64; 2],
+    /// The bits that the packets inside have in common if they have the same key.
+    pub(crate) inside: [u8; WIDE_BYTES],
 }
 
 impl KeyMask {
@@ -129,12 +131,15 @@ impl KeyMask {
         let has_room = zero == 0 && last == 0 && outer[0] & !FIRST_MASK == 0;
         let has_link = inner == Inner::Frame && outer[WITH_LINK..] == [0; OUTER - WITH_LINK];
         let link = if has_link { [u64::MAX, LINK] } else { [0; 2] };
-        has_room.then_some(Self { outer, link })
+        let mut inside = widened(&[u64::MAX, PORTS]);
+        (inside[0], inside[1]) = (link[0], link[1]);
+        has_room.then_some(Self { outer, link, inside: bytes(&inside) })
     }
 
     /// The key of a packet with these bytes. `inside` is the layout of the packet inside, which is
     /// `less` bytes shorter. `None` if that packet belongs to no flow.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "`at` is below the length of both arrays")]
     pub(crate) fn key(
         &self,
         data: &[u8],
@@ -151,12 +156,5 @@ impl KeyMask {
         let two = two & PORTS | u64::from(proto) << PROTO_SHIFT;
         let (g, h) = (g | link[0] & self.link[0], h | link[1] & self.link[1]);
         Some([one, two, a | u64::try_from(less).ok()?, b, c, d, e, f, g, h])
-    }
-
-    /// The bits of packets inside that are in the keys.
-    pub(crate) fn covered(&self) -> [u8; WIDE_BYTES] {
-        let mut covered = widened(&[u64::MAX, PORTS]);
-        (covered[0], covered[1]) = (self.link[0], self.link[1]);
-        bytes(&covered)
     }
 }

@@ -22,7 +22,7 @@ use braid_ir::engine::Outputs;
 use braid_ir::model::Word;
 use braid_ir::values::Values;
 use braid_packet::rewrite::{SumChanges, WIDE, WIDE_BYTES, Window, wide_window, words};
-use braid_packet::{Layout, Packet};
+use braid_packet::{Header, Layout, Packet};
 use braid_state::Handle;
 use foldhash::HashMap;
 
@@ -47,13 +47,23 @@ pub(crate) struct Tree {
     /// Whether the packet has a transport checksum that covers addresses, and whether the capture
     /// has cut the checksum off.
     sums: [bool; 2],
+    /// The headers of the packet inside the tunnel that the flow is in.
+    inside: Option<u128>,
     /// The records of these scripts end in front of this function.
     pub(crate) up_to: Option<u16>,
 }
 
 impl Tree {
-    pub(crate) fn of(kind: u32, worker: u16, layout: &Layout) -> Self {
-        Self { kind, worker, sums: [layout.has_pseudo_sum(), layout.lacks_sum()], up_to: None }
+    pub(crate) fn of(kind: u32, worker: u16, Arrived { layout, inside, .. }: Arrived<'_>) -> Self {
+        let (layout, inside) = match inside {
+            Some(inside) => {
+                let present = inside.layout.presence() & !Header::bits(Header::PASSING);
+                (inside.layout, Some(present))
+            }
+            None => (layout, None),
+        };
+        let sums = [layout.has_pseudo_sum(), layout.lacks_sum()];
+        Self { kind, worker, sums, inside, up_to: None }
     }
 
     /// The tree for records of these packets that end in front of a function.
@@ -540,7 +550,7 @@ mod tests {
         let mut recording = Recording::default();
         recording.start(false, Mutants::default());
         let known = Known { template: 0, uses: 0, pays: true, lookups: 1 };
-        let tree = Tree { kind: 0, worker: 0, sums: [true, false], up_to: None };
+        let tree = Tree { kind: 0, worker: 0, sums: [true, false], inside: None, up_to: None };
         scripts.add(tree, &recording, known, &[]);
         assert!((0..FREE_FAILURES).all(|_| {
             let is_wanted = scripts.is_wanted();

@@ -53,6 +53,12 @@ impl FlowCache {
             return 0;
         }
         self.missed = true;
+        let flow = self.batch.flows[from];
+        if flow.is_peeled()
+            && self.extractors.get(flow.extractor()).is_some_and(KeyExtractor::looks_in_vain)
+        {
+            self.learn_of_tunnels(Tunnels::Ends(None), flow.extractor(), host.programs);
+        }
         if self.batch.flows[from].kind != NONE
             && let Some(count) = self.try_record(host, from, packets, layouts)
         {
@@ -193,8 +199,8 @@ impl FlowCache {
         let worker = host.functions.chain().worker(packet, layout);
         let inside = self.inside(flow, at, packet);
         let inside = inside.as_ref().map(InsidePacket::lent);
-        let tree = Tree::of(flow.kind, worker, inside.map_or(layout, |inside| inside.layout));
         let at_hand = Arrived { packet, layout, inside };
+        let tree = Tree::of(flow.kind, worker, at_hand);
         let (tree, known) = self.by_script(host, tree, at_hand);
         if cfg!(debug_assertions) && known.is_some() && self.findings.mutants.is_none() {
             self.check_script(host, start, tree, at_hand, known);

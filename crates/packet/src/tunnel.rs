@@ -244,7 +244,16 @@ pub fn look_inside(
     if matches!(last, Header::Esp | Header::Ah) {
         return None;
     }
-    let outer = outer(packet, layout, inner, last)?;
+    // Most packets in tunnels have headers about which there is nothing to find out.
+    let is_common = last == Header::Vxlan && layout.has(last) && layout.is_plain();
+    let outer = match is_common && !layout.is_encapsulated() && packet.link == Link::Ethernet {
+        true => {
+            let (behind, end) = (layout.payload_offset(), layout.payload_end());
+            let type_at = Some(ethernet::TYPE);
+            Outer { start: layout.ip(), behind, end, kind: None, type_at }.of(inner)
+        }
+        false => outer(packet, layout, inner, last)?,
+    };
     let behind = outer.behind.checked_add(offset)?;
     let less = behind.checked_sub(outer.start)?;
     let wire_len = packet.wire_len.checked_sub(u32::try_from(less).ok()?)?;

@@ -68,7 +68,9 @@ const OWN: &str = "
         }
       }
       nf long() { match { forward and pkt.len > 150 => drop \"long\"; else => output; } }
-      nf tagged() { match { forward and has eth and has ip => { push vlan(7); output; } else => output; } }
+      nf tagged() {
+        match { forward and has eth and has ip => { push vlan(7); output; } else => output; }
+      }
       nf again() {
         match {
           forward and has ip => {
@@ -93,6 +95,7 @@ const FRAMES: &str = "udp 192.0.2.2:50000 > 192.0.2.1:4789 / vxlan 42 / ";
 fn rounds(outer: &str, packet: &str) -> Vec<Stimulus> {
     let one = |number: u64| {
         let (port, round) = (1000 + number % FLOWS, number / FLOWS);
+        let packet = if port % 2 == 0 { packet.replace("udp 10", "tcp 10") } else { packet.into() };
         enter(
             number,
             0,
@@ -121,12 +124,12 @@ fn packets_that_leave_a_tunnel_take_one_record_for_their_whole_path() {
         assert!(arrived >= FLOWS * ROUNDS / 2, "{functions}: {arrived} packets");
         assert!(flows.hits >= FLOWS * (ROUNDS - 2), "{functions}: {flows:?}");
         assert_eq!(flows.rest_hits, 0, "{functions}: {flows:?}");
-        assert!(flows.scripted >= FLOWS - 2, "{functions}: {flows:?}");
+        assert!(flows.scripted >= FLOWS - 4, "{functions}: {flows:?}");
     }
 }
 
-/// Where the flow inside cannot be a part of a key, or where a function in front of the tunnel's end
-/// counts in an entry that all flows in the tunnel share, packets take records from the end on.
+/// Where the flow inside cannot be a part of a key, or where a function in front of the tunnel's
+/// end counts in an entry that all flows in the tunnel share, packets take records from the end on.
 #[test]
 fn other_packets_that_leave_a_tunnel_take_records_from_there() {
     let link = "eth 02:00:00:00:01:01 > 02:00:00:00:02:00 / ";
