@@ -59,7 +59,7 @@ pub(crate) struct KeyExtractor {
     pub(crate) is_whole: bool,
 }
 
-/// After so many packets in tunnels that were looked into, their records must pay.
+/// After this number of packets in tunnels that were looked into, their records must pay.
 const LOOKS: u32 = 16_384;
 
 /// The number of attempts in a row that may fail before any is left out. Some flows of a program
