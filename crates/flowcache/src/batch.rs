@@ -260,9 +260,8 @@ fn wide_flow(
 }
 
 /// Finds the flow of a packet in a tunnel, if the flows of the extractor are those of the packets
-/// inside, and the packet has one. Stores its key and what is known of the packet inside. Not
-/// inlined, so that the loop over other packets keeps its variables in registers.
-#[inline(never)]
+/// inside, and the packet has one. Stores its key and what is known of the packet inside.
+#[inline(always)]
 fn peeled_flow(
     extractor: &KeyExtractor,
     state: &State,
@@ -278,7 +277,6 @@ fn peeled_flow(
     let hash = state.tables().hash().hash_words(&key);
     let kind = kind(program, Some(outline)) | IS_PEELED;
     let record = state.dependents().find(hash, &key, kind).unwrap_or(NONE);
-    extractor.has_looked(record != NONE);
     *wide = key;
     Some(Flow { hash, kind, record, ..Flow::NO })
 }

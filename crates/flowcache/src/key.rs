@@ -16,7 +16,6 @@ use braid_packet::rewrite::{
     words,
 };
 use braid_packet::{Bits, FIELDS, Field, Header, Layout, Packet};
-use std::cell::Cell;
 
 /// The number of the first extractor of a chain with native functions
 /// ([`crate::extractors::Extractors`]). Smaller numbers are numbers of programs.
@@ -51,16 +50,11 @@ pub(crate) struct KeyExtractor {
     peeled: [Option<Box<KeyMask>>; OUTLINES],
     /// Whether it may get one.
     pub(crate) may_peel: bool,
-    /// How many packets were looked into for their flow, and how many of them had a record.
-    looks: Cell<(u32, u32)>,
     /// Whether records end where a tunnel begins, because no record was found to go through it.
     pub(crate) ends_at_tunnels: bool,
     /// Whether the keys have all bits that the packets of a flow have in common.
     pub(crate) is_whole: bool,
 }
-
-/// After this number of packets in tunnels that were looked into, their records must pay.
-const LOOKS: u32 = 16_384;
 
 /// The number of attempts in a row that may fail before any is left out. Some flows of a program
 /// can have records while others cannot.
@@ -112,7 +106,6 @@ impl KeyExtractor {
             peel: None,
             peeled: [const { None }; OUTLINES],
             may_peel: true,
-            looks: Cell::new((0, 0)),
             ends_at_tunnels: false,
             is_whole: false,
         }
@@ -166,24 +159,6 @@ impl KeyExtractor {
             mask.inside.iter_mut().zip(kind).for_each(|(byte, kind)| *byte |= kind);
             Some(Box::new(mask))
         });
-    }
-
-    /// Counts a packet that was looked into, and whether it had a record.
-    #[inline(always)]
-    pub(crate) fn has_looked(&self, found: bool) {
-        let (all, with_record) = self.looks.get();
-        self.looks.set((all + 1, with_record + u32::from(found)));
-    }
-
-    /// Whether looking into packets costs more than it saves. Measured: without a record, it takes
-    /// about twice the time that a record saves. Asked for packets without a record.
-    pub(crate) fn looks_in_vain(&self) -> bool {
-        let (all, with_record) = self.looks.get();
-        if all < LOOKS {
-            return false;
-        }
-        self.looks.set((0, 0));
-        u64::from(with_record) * 3 < u64::from(all) * 2
     }
 
     /// The mask of wide keys for packets with an outline. It includes the bits of narrow keys.
@@ -465,22 +440,7 @@ pub(crate) const LENGTH: Number = Number { at: WIRE, len: 4, mask: u32::MAX };
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyExtractor, LOOKS};
-
-    #[test]
-    fn looks_into_packets_must_pay_from_some_number_on() {
-        for (with_record, in_vain) in [(0, true), (1, true), (3, false)] {
-            let extractor = KeyExtractor::by(|_| None);
-            let look = |number: u32| {
-                extractor.has_looked(number % 3 < with_record);
-                extractor.looks_in_vain()
-            };
-            let found: Vec<u32> = (0..3 * LOOKS).filter(|number| look(*number)).collect();
-            let all = [LOOKS - 1, 2 * LOOKS - 1, 3 * LOOKS - 1];
-            let expected = if in_vain { all.to_vec() } else { Vec::new() };
-            assert_eq!(found, expected, "{with_record} of 3 have records");
-        }
-    }
+    use super::KeyExtractor;
 
     #[test]
     fn attempts_that_do_not_pay_become_rare_until_one_does() {

@@ -53,12 +53,6 @@ impl FlowCache {
             return 0;
         }
         self.missed = true;
-        let flow = self.batch.flows[from];
-        if flow.is_peeled()
-            && self.extractors.get(flow.extractor()).is_some_and(KeyExtractor::looks_in_vain)
-        {
-            self.learn_of_tunnels(Tunnels::Ends(None), flow.extractor(), host.programs);
-        }
         if self.batch.flows[from].kind != NONE
             && let Some(count) = self.try_record(host, from, packets, layouts)
         {
